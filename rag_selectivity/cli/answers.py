@@ -93,10 +93,8 @@ def answers(
 ) -> None:
     """Have an LLM answer from what was retrieved, and score its answers.
 
-    The LLM gets exactly the passages of each list. For comparison it also answers without passages, with random
-    passages, and with the relevant passages alone: these are the controls. The results are the gain over no passages,
-    and the bits over random of right answers.
-    The store keeps every answer. If the command stops, run it again to continue.
+    The LLM gets exactly the passages of each list, and as controls none, random ones, and the relevant ones alone. The
+    store keeps every answer. If the command stops, run it again to continue.
 
     The key is read from OPENAI_API_KEY, or from the variable of judge.api_key_env.
 

@@ -57,9 +57,8 @@ def claims(
 ) -> None:
     """Check which claims of reference answers the passages support.
 
-    An LLM reads the passages. The result is context precision, recall, entity recall and relevance at every depth, and
-    with several runs their differences. With responses it also is groundedness: which claims of the responses the
-    passages support.
+    The result is context precision, recall, entity recall and relevance at every depth, with responses groundedness
+    too, and with several runs the differences.
 
     The key is read from OPENAI_API_KEY, or from the variable of judge.api_key_env.
 

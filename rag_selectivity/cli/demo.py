@@ -14,9 +14,8 @@ _Page = Annotated[Path, Writes((".html",))]
 def demo(*, output: _Page = Path("selectivity-demo.html"), write: Path | None = None, open_it: bool = False) -> None:
     """Show three retrievers, what their labels are worth, and a random draw.
 
-    It runs on the sample data set, offline and without a key, in less than half a minute: 60 questions over 1,000
-    documentation strings of Python, three runs, and grades by a chat model. The README.md that `--write` leaves says
-    what is known about the labels.
+    It runs offline and without a key, in less than half a minute, on 60 questions over 1,000 documentation strings of
+    Python with grades by a chat model. The README.md that `--write` leaves describes these.
 
     Output
     ------

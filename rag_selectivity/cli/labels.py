@@ -19,8 +19,7 @@ _Target = Annotated[Path, Writes()]
 def labels_info(store: Path, *, output: Annotated[Path | None, Writes((".txt",))] = None) -> None:
     """Show who gave labels, of which pairs, at what cost, and which failed.
 
-    The example of a failure is the latest: its query, its passage, the message, and the first 500 characters of the
-    judge's answer.
+    The example of a failure is the latest.
 
     Output
     ------
