@@ -6,12 +6,14 @@ python docs/make_cli.py
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from rag_selectivity.cli.app import all_commands
 from rag_selectivity.cli.command import EVERY_COMMAND
 from rag_selectivity.cli.output import EXIT_CODES
+from rag_selectivity.judged.policy import Policy
 
 #: The commands in the order of the page.
 COMMANDS = (
@@ -37,6 +39,8 @@ COMMANDS = (
     "explain",
     "demo",
 )
+#: The settings that another page defines, with all options of a policy.
+POLICY = {f"rules.{each.name}" for each in fields(Policy)}
 #: What the help of an option says that can be given several times.
 REPEATED = " Repeat for more."
 
@@ -89,7 +93,9 @@ def reference() -> str:
         "`--help-all`, Measures in `[data]`, Budget in `[judge]`, but none under Tests, Number of queries and Output.",
         "The command line wins. These have only a key, which `-c rules.order=rank` gives on the command line:",
         "",
-        *(f"- `{key}`: {meaning}" for key, meaning in sorted(_keys(known).items())),
+        *(f"- `{key}`: {meaning}" for key, meaning in sorted(_keys(known).items()) if key not in POLICY),
+        f"- {', '.join(f'`{key}`' for key in sorted(POLICY & set(_keys(known))))}: see",
+        "  [At the edges](numbers.md#at-the-edges).",
     ]
     for name in COMMANDS:
         command = known[name]
