@@ -191,8 +191,9 @@ IN_VAIN = [Broken().with_fallbacks([NOTHING]), (Broken() | SAME).with_fallbacks(
 SOON = {"wait_exponential_jitter": False}
 BACK_UP = Broken().with_fallbacks([Broken()])
 FAIL = [*IN_VAIN, Broken().with_retry(**SOON), BACK_UP, node(Broken())]
-WORK = [Odd().with_retry(**SOON), *(each.with_fallbacks([WordRetriever()]) for each in (Broken(), BACK_UP)), CHAINS]
-WORK += [RunnableLambda(rescued), node(Odd()), node(SAME | Odd()), WordRetriever() | (lambda found: 1 / 0)]
+AGAIN = [each.with_retry(**SOON) for each in (Odd(), Odd().as_tool(name="a", description="a"))]
+SAVED = [CHAINS, RunnableLambda(rescued), *(each.with_fallbacks([WordRetriever()]) for each in (Broken(), BACK_UP))]
+WORK = [*AGAIN, *SAVED, node(Odd()), node(SAME | Odd()), WordRetriever() | (lambda found: 1 / 0)]
 
 
 @pytest.mark.parametrize(("tried", "shown"), [*((each, ()) for each in FAIL), *((each, POOL) for each in WORK)])

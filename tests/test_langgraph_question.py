@@ -51,7 +51,6 @@ def messages_graph() -> Any:
     [
         [HumanMessage(QUESTION)],
         [("user", "hello"), ("ai", "hello"), ("user", QUESTION)],
-        [{"role": "user", "content": QUESTION}],
         [{"role": "user", "content": [{"type": "text", "text": QUESTION}]}],
         [("user", [{"type": "image_url", "image_url": {"url": "data:"}}, {"type": "text", "text": QUESTION}])],
         [HumanMessage([{"type": "text", "text": "See the page."}, {"type": "text", "text": QUESTION}])],

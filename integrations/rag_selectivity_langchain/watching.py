@@ -126,9 +126,9 @@ class SelectivityCallback(RetrievalWatcher, BaseCallbackHandler):  # type: ignor
     def on_tool_start(self, serialized: Any, input_str: str, *, run_id: UUID, **told: Any) -> None:
         """A tool begins: what it retrieves belongs together."""
         with self.guard:
-            query, parent = _query_of_tool(input_str, told.get("inputs")), self._parent(run_id, told)
-            query_id = self._query_id(told.get("metadata"), (query,))
-            self._calls.begin(run_id.int, parent, Kind.TOOL, query=query, query_id=query_id)
+            name, query = str((serialized or {}).get("name")), _query_of_tool(input_str, told.get("inputs"))
+            parent, query_id = self._parent(run_id, told), self._query_id(told.get("metadata"), (query,))
+            self._calls.begin(run_id.int, parent, Kind.TOOL, query=query, query_id=query_id, name=name)
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **told: Any) -> None:
         """A tool is over."""

@@ -6,6 +6,7 @@ are retrievals.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -45,8 +46,9 @@ class _Call:
     query: str
     query_id: str | None
     given: Collection[str]
+    name: str
     started: float
-    is_open: bool = True
+    ended: float = math.inf
     #: Of the outermost one: whether a retriever was asked inside it.
     has_retrieved: bool = False
     children: list[Passages] = field(default_factory=list)
@@ -79,8 +81,15 @@ class _Call:
         """Drop what failed of the same query, where the call that caught its error has led here after that."""
         for each in _path(self):
             if each.above is not None:
-                held, started = each.above.held, each.started
-                each.above.held = [past for past in held if past.query != self.query or not past.failed_before(started)]
+                held = each.above.held
+                each.above.held = [past for past in held if past.query != self.query or not each._follows(past)]
+
+    def _follows(self, past: _Retrieved) -> bool:
+        """Whether this began after an error had come to the call around; of a tool, this must be the same tool."""
+        by = past.by
+        if by is None or self.started < by.ended:
+            return False
+        return by.kind is not Kind.TOOL or (self.kind is Kind.TOOL and self.name == by.name)
 
 
 @dataclass(slots=True, eq=False)
@@ -88,7 +97,7 @@ class _Retrieved:
     """A retrieval that is over, until it is known what was selected from it.
 
     `final` is what a fusing or compressing retriever left of its pool, until a selection (`selected`) left less.
-    `around` is the call that it was part of.
+    `around` is the call that it was part of. Of one that failed, `by` is the last call that its error has ended.
     """
 
     query: str
@@ -97,16 +106,12 @@ class _Retrieved:
     pool: Passages
     seconds: float
     final: Passages | None = None
-    failed_at: float | None = None
+    by: _Call | None = None
     selected: bool = False
 
     @property
     def failed(self) -> bool:
-        return self.failed_at is not None
-
-    def failed_before(self, time: float) -> bool:
-        """Whether it had failed at a time; yes if a time is unknown, which is NaN."""
-        return self.failed_at is not None and not time < self.failed_at
+        return self.by is not None
 
     @property
     def shown(self) -> Passages:
@@ -127,11 +132,11 @@ class CallTree:
 
     A call without a query id of its own has that of the call around it.
 
-    A retrieval that failed waits in the call that catches its error, or in the tool that the error reaches. If that
-    call asks for the same query again, itself or by a call that begins after the error, this takes the place of what
-    failed: a retry, a fallback. Else the retrieval is handed over with an empty list when that call ends. A retrieval
-    whose selection failed has failed if the error reaches a call that both are part of; who catches it, and goes on,
-    may show its passages.
+    A retrieval that failed waits in the call that catches its error. If that call asks for the same query again, itself
+    or by a call that begins after the error, this takes the place of what failed: a retry, a fallback. After the error
+    of a tool only the same tool does. Else the retrieval is handed over with an empty list when that call ends. A
+    retrieval whose selection failed has failed if the error reaches a call that both are part of; who catches it, and
+    goes on, may show its passages.
 
     Parameters
     ----------
@@ -173,8 +178,11 @@ class CallTree:
         query: str = "",
         query_id: str | None = None,
         given: Collection[str] = (),
+        name: str = "",
     ) -> None:
         """A call begins. `given` are the ids of the passages that a selection gets, `query` is what it selects for.
+
+        By its `name` a tool is known that is called again after an error: another one is no other attempt.
 
         A call that is under way already does not begin anew: a framework may tell of it twice.
         """
@@ -183,7 +191,7 @@ class CallTree:
             if call in self._calls:
                 return
             above = self._calls.get(parent) if parent is not None else None
-            self._calls[call] = _Call(call, above, kind, query, query_id, given, self._clock())
+            self._calls[call] = _Call(call, above, kind, query, query_id, given, name, self._clock())
             if len(self._calls) > _MOST_CALLS:
                 done = self._forget(next(iter(self._calls.values())).root)
         self._hand_over(done)
@@ -210,20 +218,17 @@ class CallTree:
             if (failed := self._calls.get(call)) is None:
                 return
             now, nothing = self._clock(), Passages(())
-            outer = [
-                each for each in failed.root.below.values() if each.kind is Kind.RETRIEVE and each.retrieval is None
-            ]
-            for each in [each for each in outer if failed in _path(each)]:
-                seconds = now - each.started
-                failure = _Retrieved(each.query, each.query_id, each.above, nothing, seconds, failed_at=now)
-                failed.held.append(failure)
-                if each is not failed:
-                    self._close(each)
+            for each in [*failed.root.below.values()]:
+                if each.kind is Kind.RETRIEVE and each.retrieval is None and failed in _path(each):
+                    past = _Retrieved(each.query, each.query_id, each.above, nothing, now - each.started, by=failed)
+                    failed.held.append(past)
+                    if each is not failed:
+                        self._close(each)
             if failed.kind is Kind.SELECT and failed.retrieval is None:
                 failed.doubtful += _worked_on(failed)[1]
             for lost in failed.doubtful:
                 if returned or lost in failed.held:
-                    lost.failed_at, lost.final = now, nothing
+                    lost.by, lost.final = failed, nothing
             if failed.above is not None:
                 failed.above.doubtful += [each for each in failed.doubtful if not each.failed]
             done = self._close(failed, failed=True)
@@ -261,7 +266,7 @@ class CallTree:
     def finish(self) -> None:
         """Forget what is under way; retrievals that are over are handed over as they stand."""
         with self._lock:
-            roots = list(dict.fromkeys(call.root for call in self._calls.values()))
+            roots = dict.fromkeys(call.root for call in self._calls.values())
             done = [each for root in roots for each in self._forget(root)]
         self._hand_over(done)
 
@@ -280,11 +285,16 @@ class CallTree:
             held[:] = [each for each in held if each not in worked_on]
             if worked_on and passages is not None:
                 held.append(_merged(worked_on, passages, selected=True))
-        if passages is None:
+        if passages is None or of.kind in (Kind.SELECT, Kind.OTHER):
             return []
         if of.kind is Kind.RETRIEVE:
-            return self._retrieved(of, passages)
-        if of.kind not in (Kind.TOOL, Kind.ANSWER):
+            found = _Retrieved(of.query, of.query_id, of.above, passages, self._clock() - of.started)
+            # A retriever that only passes on what another one found selects nothing.
+            if [each.ids for each in of.children] not in ([], [passages.ids]):
+                found.pool, found.final = union([*of.children, passages]), passages
+            if of.above is None or (self._at_once and of.tool is None):
+                return [found]
+            of.held.append(found)
             return []
         inside = [each for each in of.held if not each.failed]
         # A tool that gives passages has mended what failed inside it.
@@ -302,26 +312,20 @@ class CallTree:
             return inside
         return [_merged(inside, passages, query=(len(inside) > 1 and of.query) or inside[-1].query)]
 
-    def _retrieved(self, of: _Call, passages: Passages) -> list[_Retrieved]:
-        retrieval = _Retrieved(of.query, of.query_id, of.above, passages, self._clock() - of.started)
-        # A retriever that only passes on what another one found selects nothing.
-        if of.children and not (len(of.children) == 1 and of.children[0].ids == passages.ids):
-            retrieval.pool, retrieval.final = union([*of.children, passages]), passages
-        if of.above is None or (self._at_once and of.tool is None):
-            return [retrieval]
-        of.held.append(retrieval)
-        return []
-
     def _close(self, of: _Call, *, failed: bool = False) -> list[_Retrieved]:
         if failed and of is of.root:
             return self._forget(of)
-        of.is_open = False
+        of.ended = self._clock()
         del self._calls[of.id], of.root.below[of.id]
-        above = next((each for each in _path(of.above) if each.is_open), None)
-        if above is None or of.kind is Kind.TOOL:
+        above = next((each for each in _path(of.above) if each.ended == math.inf), None)
+        if above is None:
             return of.held
-        above.held += [each for each in of.held if failed or not each.failed]
-        done = [each for each in of.held if not failed and each.failed]
+        done: list[_Retrieved] = []
+        for each in of.held:
+            # What failed goes on with the error; what a tool found has been shown.
+            goes_on = failed if each.failed else of.kind is not Kind.TOOL
+            (above.held if goes_on else done).append(each)
+            each.by = of if each.failed else None
         while len(above.held) > self._most_held:
             done.append(above.held.pop(0))
         return done
@@ -329,7 +333,7 @@ class CallTree:
     def _forget(self, root: _Call) -> list[_Retrieved]:
         calls, root.below = list(root.below.values()), {}
         for call in calls:
-            call.is_open = False
+            call.ended = -math.inf
             del self._calls[call.id]
         return [each for call in calls for each in call.held]
 
@@ -338,10 +342,7 @@ class CallTree:
     def _hand_over(self, done: Sequence[_Retrieved], *, over: _Call | None = None) -> None:
         """Record retrievals; `over` is a call that has ended, which may have asked no retriever."""
         for each in done:
-            shown, texts = each.shown, None
-            if shown.texts is not None:
-                texts = dict(zip(each.pool.ids, each.pool.texts or (), strict=False))
-                texts.update(zip(shown.ids, shown.texts, strict=True))
+            shown, known = each.shown, union([each.pool, each.shown])
             self._record(
                 Retrieval(
                     each.query,
@@ -353,7 +354,7 @@ class CallTree:
                     failed=each.failed,
                     empty_passages=shown.empty,
                     nan_scores=shown.nan_scores,
-                    texts=texts,
+                    texts=None if known.texts is None else dict(zip(known.ids, known.texts, strict=True)),
                 )
             )
         if over is not None and over.above is None and not over.has_retrieved and self._asked is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -160,12 +161,12 @@ class SpanReader:
     def _name(self, document: Document, place: str, problems: Problems) -> str:
         identity, has_text = self._names.given, bool(document.text)
         nameless = document.id is None and not has_text and (identity is None or not document.metadata)
-        if nameless or (identity == TEXT and not has_text):
-            problems[Problem.UNIDENTIFIED] += 1
-            return place
-        try:
-            named = self._names.id_of({"id": document.id}, lambda: document.text or "", document.metadata, name=place)
-        except InputError:
+        named = None
+        if not nameless and (has_text or identity != TEXT):
+            with suppress(InputError):
+                given = {"id": document.id}
+                named = self._names.id_of(given, lambda: document.text or "", document.metadata, name=place)
+        if named is None:
             problems[Problem.UNIDENTIFIED] += 1
             return place
         if isinstance(named, CandidateId) and not has_text:
@@ -269,9 +270,9 @@ class SpanReader:
         if around is not None:
             around.tells |= node.tells
             around.has_meaning |= node.has_meaning
-        elif node.has_meaning and span.span_id not in self._nodes:
-            self.problems[Problem.NO_PARENT] += 1
-        if around is None and not node.has_meaning and self._asked is not None:
+        elif node.has_meaning:
+            self.problems[Problem.NO_PARENT] += span.span_id not in self._nodes
+        elif self._asked is not None:
             self._asked(node.query_id, query_of(span.attributes))
         self._now = self._seconds(span.end)
         if span.failed:
