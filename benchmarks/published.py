@@ -254,8 +254,7 @@ def digest(tables: Sequence[tuple[Source, Sequence[Row]]]) -> Iterator[str]:
     yield "| source | figures | agree |\n| --- | --- | --- |"
     for source, rows in tables:
         counted = [row for row in rows if row.claim.counts]
-        about = source.about.split(". ")[0].rstrip(".")
-        yield f"| **{source.title}.** {about}. | {len(counted)} | {sum(row.agrees for row in counted)} |"
+        yield f"| {source.title} | {len(counted)} | {sum(row.agrees for row in counted)} |"
     yield "\n## What differs\n\n| source | figure | published | ours | why |\n| --- | --- | --- | --- | --- |"
     before = ""
     for source, row in ((source, row) for source, rows in tables for row in rows if row.claim.differs):
