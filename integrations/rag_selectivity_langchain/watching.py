@@ -119,7 +119,7 @@ class SelectivityCallback(RetrievalWatcher, BaseCallbackHandler):  # type: ignor
         """A retriever has found its documents."""
         self._leave_task(run_id.int)
         if documents is None:
-            self._fail(run_id)
+            self.on_retriever_error(None, run_id=run_id)
         else:
             self._end(run_id, lambda: list(map(document_of, documents)))
 
@@ -154,15 +154,12 @@ class SelectivityCallback(RetrievalWatcher, BaseCallbackHandler):  # type: ignor
         taken = self._reranking.take(run_id.int)
         self._end(run_id, lambda: None if taken is None else self._selected(outputs, taken))
 
-    def _fail(self, run_id: UUID, *_: Any) -> None:
+    def on_retriever_error(self, error: Any, *, run_id: UUID, **told: Any) -> None:
+        """A retriever, a tool or a chain has failed."""
         self._leave_task(run_id.int)
         self._reranking.take(run_id.int)
         with self.guard:
             self._calls.fail(run_id.int)
-
-    def on_retriever_error(self, error: BaseException, *, run_id: UUID, **told: Any) -> None:
-        """A retriever, a tool or a chain has failed."""
-        self._fail(run_id)
 
     on_tool_error = on_chain_error = on_retriever_error
 
@@ -187,7 +184,9 @@ class SelectivityCallback(RetrievalWatcher, BaseCallbackHandler):  # type: ignor
             return parent
         watched = self._tasks.get(around[0])
         if watched is not None and watched[0] is _current_task() and _retrievers_running() < retrievers:
-            return parent  # it was cancelled, and the task goes on
+            # It was cancelled, and the task goes on.
+            watched[1](watched[0])
+            return parent
         return around[0]
 
     def _told_parent(self, told: Mapping[str, Any]) -> int | None:
@@ -231,7 +230,7 @@ class SelectivityCallback(RetrievalWatcher, BaseCallbackHandler):  # type: ignor
     def _watch_task(self, run_id: int) -> None:
         """LangChain does not tell that a retriever was cancelled; its task is over then."""
         if (task := _current_task()) is not None and self._tasks.get(run_id) is None:
-            when_over = partial(self._fail, UUID(int=run_id))
+            when_over = partial(self.on_retriever_error, run_id=UUID(int=run_id))
             self._tasks.keep(run_id, (task, when_over))
             task.add_done_callback(when_over)
 
