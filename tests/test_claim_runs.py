@@ -221,9 +221,7 @@ def test_the_difference_of_two_runs_has_the_p_value_of_all_swaps(tmp_path) -> No
     assert row.p == pytest.approx(np.mean([each >= abs(gaps.sum()) - 1e-9 for each in swapped]))
     assert (row.test, row.p_adjusted) == ("exact", row.p)
     assert row.low <= row.difference <= row.high
-    assert (row.wins, row.ties, row.losses) == tuple(
-        int(n) for n in ((gaps > 0).sum(), (gaps == 0).sum(), (gaps < 0).sum())
-    )
+    assert [row.wins, row.ties, row.losses] == [(gaps > 0).sum(), (gaps == 0).sum(), (gaps < 0).sum()]
     assert [str(each.measure) for each in report.differences] == ["ContextRecall@2"]
     assert checked(tmp_path, run=RUNS, baseline="other").difference("one", "ContextRecall@3").baseline == "other"
 
@@ -239,12 +237,8 @@ def test_stored_claims_are_read_back_with_their_figures(tmp_path) -> None:
     report = checked(tmp_path, run=RUNS, whole_context=[2])
     report.save(tmp_path / "claims.json")
     again = read_claims(tmp_path / "claims.json")
-    assert (again.judge, again.checks, again.depths, again.usage) == (
-        report.judge,
-        report.checks,
-        report.depths,
-        report.usage,
-    )
+    for name in ("judge", "checks", "depths", "usage"):
+        assert getattr(again, name) == getattr(report, name)
     for name, run in report.runs.items():
         assert repr(again.runs[name].estimates) == repr(run.estimates)
         assert again.runs[name].label_caveats == run.label_caveats
@@ -259,9 +253,8 @@ def test_gates_on_figures_and_against_stored_claims(tmp_path) -> None:
     now = checked(tmp_path, run={"mine": ONE})
     value, then = now["ContextRecall@3"].value, before["ContextRecall@3"].value
     assert gated(now, f"ContextRecall@3 < {value - 0.01}", f"low(contextrecall@3) > {value}") == []
-    assert gated(now, f"ContextRecall@3 < {value + 0.01}") == [
-        f"mine: ContextRecall@3 = {value:.4g} < {value + 0.01:g}"
-    ]
+    below = f"mine: ContextRecall@3 = {value:.4g} < {value + 0.01:g}"
+    assert gated(now, f"ContextRecall@3 < {value + 0.01}") == [below]
     against = tmp_path / "before.json"
     assert gated(now, f"drop(ContextRecall@3) > {abs(then - value) + 0.01}", against=against) == []
     assert gated(now, "high(drop(ContextRecall@3)) > 0", against=against) != []

@@ -320,11 +320,22 @@ def test_calibrated_figures_are_those_of_the_report_and_have_no_union_of_pools()
         assert line.figures["RA-nWG"].estimate.value == report[line.run, "RA-nWG@10"].value
         assert line.figures["RA-nWG"].estimate.basis == "calibrated"
     assert percent(report[decision.best, "PROC@10"].value) in decision["loss"].text
-    row = rs.compare(
-        judge, runs, human=drawn(human, judge, runs, 200), scale="utility", measures=["RA-nWG@10"], corpus_size=1000
-    ).rows[0]
+    asked = {"measures": ["RA-nWG@10"], "corpus_size": 1000, "scale": "utility"}
+    row = rs.compare(judge, runs, human=drawn(human, judge, runs, 200), **asked).rows[0]
     assert abs(decision.pairs[0].difference) == pytest.approx(abs(row.difference), abs=0.02)
     assert "as judged" not in decision["system"].more
+
+
+def test_people_who_call_nothing_relevant_leave_no_k_to_advise() -> None:
+    """A judge finds evidence, and people call all of it junk: in a run's top 5, or in a random draw."""
+    human, judge, runs = world(judge_error=0.3)
+    junk = {query: dict.fromkeys(row, 1) for query, row in human.items()}
+    top = {query: dict.fromkeys(passages[:5], 1) for query, passages in runs["one"].items()}
+    for labels in (top, drawn(junk, judge, runs, 200)):
+        decision = decide(evaluated(judge, runs, human=labels))
+        assert "none is advised" in decision["K"].text
+        assert decision["trust"].text.startswith("The labels by people call nothing relevant. ")
+        assert decision["next"].text.startswith("Let a person grade 200 pairs: ")
 
 
 def test_people_who_label_what_was_graded_do_not_open_closed_labels() -> None:

@@ -70,9 +70,8 @@ def test_the_table_has_five_columns_at_the_k_of_the_decision(report) -> None:
     text = str(report)
     decision = decide(report)
     assert f"At K = {decision.K}" in text
-    assert answers_of(text) == {
-        name: " ".join(answer.text.split()) for name, answer in zip(ANSWERS, decision.answers, strict=True)
-    }
+    said = [" ".join(answer.text.split()) for answer in decision.answers]
+    assert answers_of(text) == dict(zip(ANSWERS, said, strict=True))
     header, *rows = table_of(text)
     assert header == ["run", "RA-nWG", "BoR of its ceiling", "Harm", "Success"]
     assert [row[0] for row in rows] == [line.run for line in decision.lines]
@@ -128,9 +127,7 @@ def test_the_decision_is_made_once(report, monkeypatch) -> None:
 
 def test_a_notebook_shows_the_answers_above_the_table(report) -> None:
     page = report._repr_html_()
-    places = [page.index(f">{question}<") for question in (
-        "Which system?", "Which K?", "Where is the loss?", "What next?", "May I believe it?",
-    )]  # fmt: skip
+    places = [page.index(f">{answer.question}<") for answer in decide(report).answers]
     assert places == sorted(places)
     assert places[-1] < page.index("<table")
     assert page.count('scope="col"') == 5

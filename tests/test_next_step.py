@@ -106,12 +106,11 @@ def test_a_grading_that_stopped_is_finished_first(tmp_path) -> None:
 
 def test_what_a_judge_alone_says_is_called_so_and_a_file_still_shows_the_answers(sample, tmp_path) -> None:
     runs = [str(sample / f"{name}.trec") for name in RUNS]
-    done = CliRunner().invoke(app, ["evaluate", str(sample / "labels.db"), *runs, "-o", str(tmp_path / "a.json")])
+    words = ["evaluate", str(sample / "labels.db"), *runs, "-o"]
+    done = CliRunner().invoke(app, [*words, str(tmp_path / "a.json")])
     assert [line.split(":")[0] for line in done.stderr.splitlines()[-6:-1]] == ["System", "K", "Loss", "Next", "Trust"]
     assert "; all by this judge's grades." in done.stderr
-    quiet = CliRunner().invoke(
-        app, ["evaluate", str(sample / "labels.db"), *runs, "-o", str(tmp_path / "a.md"), "--quiet"]
-    )
+    quiet = CliRunner().invoke(app, [*words, str(tmp_path / "a.md"), "--quiet"])
     assert "System" not in quiet.stderr
 
 

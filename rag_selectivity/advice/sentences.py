@@ -15,7 +15,7 @@ from rag_selectivity.measures.chance import regime
 from rag_selectivity.measures.utility import Judged
 from rag_selectivity.results.decision import Answer, Decision
 from rag_selectivity.results.difference import JUDGED_IN_PART
-from rag_selectivity.results.estimate import CALIBRATED, WITH_CONTROLS, WITH_TAIL
+from rag_selectivity.results.estimate import AS_JUDGED, WITH_TAIL
 from rag_selectivity.results.provenance import NOTHING, Trust
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import FEWEST
@@ -28,8 +28,6 @@ _LEAST_GAIN, _MOST_TIMES = 0.005, 20
 #: at every K, and K comes out too small, since they add nothing at any rank. Of 12 retrievals it takes 3, of 100 it
 #: takes 11.
 _FAILING = 0.05
-#: Few labels by people, or of random passages, leave far more open than the queries do.
-_ESTIMATED = (WITH_CONTROLS, WITH_TAIL, CALIBRATED)
 #: What a difference in a measure is a share of.
 _OF = {"Success": " of the queries", "RA-nWG": " of the evidence"}
 
@@ -128,10 +126,11 @@ def which_k(decision: Decision, run: str, fails: str, unlabelled: float, *, judg
     figures = next(line.figures for line in decision.lines if line.run == run)
     harm, bor, known = figures.get("Harm"), figures.get("BoR"), []
     if harm and math.isfinite(junk := harm.estimate.value) and (junk or not harm.estimate.possible):
-        ends = ends_text(harm.estimate.low, harm.estimate.high, percent) if harm.estimate.basis in _ESTIMATED else ""
+        # Few labels by people, or of random passages, leave far more open than the queries do.
+        ends = ends_text(harm.estimate.low, harm.estimate.high, percent) if harm.estimate.basis != AS_JUDGED else ""
         known.append(f"{'at least ' if harm.estimate.possible else ''}{percent(junk)}{ends} of the slots hold junk")
     if believed and bor and math.isfinite(bits := bor.estimate.value) and not equals_placebo(bor.estimate):
-        ends = ends_text(bor.estimate.low, bor.estimate.high) if bor.estimate.basis in _ESTIMATED else ""
+        ends = ends_text(bor.estimate.low, bor.estimate.high) if bor.estimate.basis != AS_JUDGED else ""
         graded = ", by what was graded," if any(each.code == CLOSED for each in bor.estimate.caveats) else ""
         known.append(f"success{graded} is {amount(2**bits)} times as frequent as by chance (BoR {number(bits)}{ends})")
     at = f" At K = {depth}, {' and '.join(known)}." if known else ""
@@ -200,7 +199,8 @@ def what_next(decision: Decision, at_k: Report, losses: Losses | None, fails: st
         acts.append(f"Finish the grading: no grade yet for {counted(left, 'pair')} in {best.qrels.source}; run again.")
     estimate = decision.lines[0].figures[decision.measure.name].estimate
     count = min(decision.queries, estimate.n, estimate.effective or math.inf)
-    few = _too_few(count, FEW, decision.queries)
+    # Labels by people that show nothing, as when they call nothing relevant, have figures of few questions.
+    few = _too_few(count, FEW, decision.queries) if believed or at_k.ground is None else []
     units = None if at_k.bootstrap is None else at_k.bootstrap.units(best.queries)
     if units is not None and (clusters := len(np.unique(units))) < min(FEW, decision.queries):
         few = [f"Add questions of other clusters: these are of {counted(clusters, 'cluster')}; have at least {FEWEST}."]
@@ -209,8 +209,7 @@ def what_next(decision: Decision, at_k: Report, losses: Losses | None, fails: st
     grade = [f"{part}: {grading(at_k.steps, graded)}"] if lacking else []
     # Labels that call passages of other lists junk say little of a list that holds few of them.
     acts += grade if lacking > 0.75 and hold_junk(best) else []
-    labels = trust.acts
-    acts += [*few, *labels] if few or not believed else [*_questions(decision), *labels, *_steps(decision, losses)]
+    acts += [*few, *trust.acts] if few or not believed else [*_gaps(decision), *trust.acts, *_steps(decision, losses)]
     empty = 0 if fails else int((best.returned[~best.missing] == 0).sum())
     acts += [f"Look at the {counted(empty, 'retrieval')} that failed or came back empty."] * bool(empty)
     if not acts:
@@ -232,7 +231,7 @@ def _too_few(queries: float, least: int, of: int) -> list[str]:
     return [f"Add questions with labels: {few} too few; have at least {FEWEST}."] if 0 < queries < least else []
 
 
-def _questions(decision: Decision) -> Iterator[str]:
+def _gaps(decision: Decision) -> Iterator[str]:
     """How many queries would show the gaps to the runs that are tied with the best, the widest gap first."""
     best, queries = decision.best, decision.lines[0].figures[decision.measure.name].estimate.n
     tied = [pair for pair in decision.pairs if pair.run == best and not pair.apart and pair.difference > 0]
@@ -249,7 +248,7 @@ def _steps(decision: Decision, losses: Losses | None) -> Iterator[str]:
     if losses is None:
         return
     what, kept = "candidates" if losses.given else "lists", 1.0 if math.isnan(losses.selected) else losses.selected
-    most = "about" if decision.lines[0].figures[decision.measure.name].estimate.basis in _ESTIMATED else "at most"
+    most = "about" if decision.lines[0].figures[decision.measure.name].estimate.basis != AS_JUDGED else "at most"
     then = f" if they then lack nothing, and the top {decision.K} keeps {percent(kept)} of it"
     both = (f"Rerank the {what} better: {most}", losses.rerank, ""), ("Retrieve more candidates:", losses.widen, then)
     for act, gain, condition in sorted(both, key=lambda each: -each[1]):

@@ -72,15 +72,20 @@ def _closed(figures: _Figures) -> str | None:
 
 
 def _uncalibrated(report: Report) -> list[str]:
-    """The runs of which people's labels could calibrate no figure."""
-    cells = {name: [x for x in run.estimates.values() if x.basis == CALIBRATED] for name, run in report.runs.items()}
-    return [name for name, of_run in cells.items() if of_run and all(math.isnan(cell.value) for cell in of_run)]
+    """The runs of which people's labels could calibrate no figure; all, if these call nothing relevant."""
+    every = {run: [x for x in each.estimates.values() if x.basis == CALIBRATED] for run, each in report.runs.items()}
+    return [run for run, of in every.items() if of and (_is_all_junk(report) or all(math.isnan(x.value) for x in of))]
 
 
-def _check(known: Provenance | None) -> Estimate | None:
+def _is_all_junk(report: Report) -> bool:
+    """Whether people labelled some pairs, and call nothing relevant."""
+    ground = report.ground
+    return bool(ground and max(ground.human.max(), ground.settling.max()) < ground.scale.relevant_from)
+
+
+def _check(known: Provenance) -> Estimate | None:
     """Kappa of judge and people; None if nobody has checked the judge, or too few pairs."""
-    found = None if known is None else known.agreement
-    return None if found is None or found.verdict == TOO_FEW else found.kappa_quadratic
+    return None if (found := known.agreement) is None or found.verdict == TOO_FEW else found.kappa_quadratic
 
 
 def _judges(known: Provenance | None) -> str:
@@ -97,7 +102,8 @@ def _concluded(report: Report, figures: _Figures, apart: Sequence[str] | None) -
     if apart is not None:
         return NOTHING, f"{apart[0][0].upper()}{apart[0][1:]}"
     if (without := _uncalibrated(report)) and len(without) == len(report.runs):
-        return NOTHING, "The labels by people are too few, or of too few kinds, to calibrate a figure"
+        few = "are too few, or of too few kinds, to calibrate a figure"
+        return NOTHING, f"The labels by people {'call nothing relevant' if _is_all_junk(report) else few}"
     cells, closed = [cell for _, _, cell in figures], _closed(figures)
     graded = f"passages of the top {nearest_depth(report.depths)}" if closed == STRONG else "retrieved passages"
     only = f"only {graded} were graded, so nothing is known about the others"
