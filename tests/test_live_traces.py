@@ -76,6 +76,7 @@ def test_a_trace_is_compared_with_the_report_of_another(tmp_path, monkeypatch) -
     # Of q2 to q11 and q5 again, the old trace found q2 alone.
     assert "Success@1 is 1.000, before 0.091" in done.stdout
     assert "11 retrievals of 10 queries" in done.stdout
+    assert "\nK: 1 as shown" in done.stdout
     assert run_command(*since, "-c", "gates.on=all").returncode == 2
 
 

@@ -120,11 +120,6 @@ def _between(name: str, value: Any, low: float, high: float) -> float:
     return number
 
 
-def rows_of_comparison(scale: str) -> int:
-    """Tests in the family of `compare` with its default measures and depths; Success and BoR at a depth share one."""
-    return (3 if scale == "utility" else 1) * TESTS
-
-
 def _discordant_shares(success: float, other: float, correlation: float) -> tuple[float, float]:
     """The shares of queries in which only the first system succeeds, and in which only the other does."""
     spread = math.sqrt(success * (1 - success) * other * (1 - other))

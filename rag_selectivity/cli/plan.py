@@ -118,7 +118,7 @@ def plan(
     $ rag-selectivity plan --corpus-size 58 --relevant 4 --depths 5,20,58
     $ rag-selectivity plan qrels.trec --corpus-size 1000 --detect .2 --success .8
     """
-    from rag_selectivity.advice.planning import plan_human, rows_of_comparison
+    from rag_selectivity.advice.planning import TESTS, plan_human
     from rag_selectivity.measures.chance import DEGRADED_FROM
 
     if log is not None:
@@ -170,7 +170,8 @@ def plan(
         left_out = counted(result["left_out"], "query", "queries")
         lines.append(f"{left_out} left out of all figures, with too few relevant passages for a success")
     if detect is not None:
-        tests = rows_of_comparison(scale or "trec")
+        # Those of `compare` with its default measures and depths; Success and BoR at a depth share one.
+        tests = TESTS * (3 if scale == "utility" else 1)
         needed = result["queries_needed"] = rs.queries_needed(detect, success, power=power, level=level, rows=tests)
         lines.append(
             f"{needed:,} queries: McNemar's exact test then finds {detect:g} bits in {percent(power)} of samples or "
