@@ -375,7 +375,9 @@ def decided(grades, runs, k=5, **options):
 def test_of_a_perfect_order_nothing_is_lost() -> None:
     grades, run = whole_world()
     grades = {q: {d: 5 if g > 3 else 1 for d, g in row.items()} for q, row in grades.items()}
-    assert decided(grades, {"perfect": run(0)})["loss"].text.endswith(": nothing is lost in these queries.")
+    perfect = decided(grades, {"perfect": run(0)})
+    assert perfect["loss"].text.endswith(": nothing is lost in these queries.")
+    assert perfect["trust"].more == "Every passage is labelled."
     assert decided(grades, {"noisy": run(1)})["loss"].text.endswith("; the rest stands below rank 5.")
     # Nothing of what the list holds is in the top K, and the list holds a part only.
     half = {query: [*[f"x{i}" for i in range(5)], "d0"] for query in grades}

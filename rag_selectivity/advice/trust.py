@@ -21,6 +21,7 @@ WAYS = {
     "tail": "drawn from the ranks below",
     "control": "random controls",
     "person": "drawn for people",
+    "corpus": "of the whole corpus",
     "unknown": "chosen in a way that is not known",
 }
 NO_BETTER = "By these labels no run is shown to be better than luck"
@@ -89,9 +90,8 @@ def _check(known: Provenance) -> Estimate | None:
 
 
 def _judges(known: Provenance | None) -> str:
-    if known is None or not known.judges:
-        return ""
-    return "this judge's" if len(known.judges) == 1 else "these judges'"
+    judges = {} if known is None else known.judges
+    return "" if not judges else "this judge's" if len(judges) == 1 else "these judges'"
 
 
 # -- what may be concluded -----------------------------------------------------------------------------------
@@ -196,10 +196,10 @@ def _of_other_lists(report: Report) -> Iterator[str]:
 
 
 def _of_origin(known: Provenance | None, closed: str | None) -> Iterator[str]:
-    if known is not None and known.only_expected:
-        return
     if known is None or not (known.judges or known.annotators):
-        yield "How the labelled passages were chosen is not known."
+        every = known is not None and "corpus" in known.chosen
+        if known is None or not known.only_expected:
+            yield f"{'Every passage is labelled' if every else 'How the labelled passages were chosen is not known'}."
         return
     judges = [f"{count:,} by {f'the judge {name}' if name else 'a judge'}" for name, count in known.judges.items()]
     people = [f"{count:,} by {name}" for name, count in known.annotators.items()]
@@ -239,7 +239,7 @@ def _acts(report: Report, closed: str | None) -> Iterator[str]:
     if "control" in known.chosen and not is_sized and any(measure.name == "Success" for measure in report.measures):
         yield "Give the number of passages in your index, corpus_size=… (--corpus-size N): controls need it."
     # Labels by people leave controls unused.
-    if queries and is_sized and "control" not in known.chosen and not known.calibrated:
+    if queries and is_sized and not known.calibrated and not {"control", "corpus"} & known.chosen.keys():
         controls = f"{counted(_CONTROLS * queries, 'random passage')} graded{_cost(known, _CONTROLS * queries)}"
         given = "…" if steps.grade == "grade" else "…, corpus=index"
         yield f"Have {controls}: {grading(steps, known.depth, given, controls=_CONTROLS)}"

@@ -84,7 +84,9 @@ def report_on(
 def _provenance(run: JudgedRun, ground: Ground | None) -> Provenance | None:
     if run.qrels is None:
         return None
-    known = Provenance.of(run.qrels, scale=run.scale)
+    known, size = Provenance.of(run.qrels, scale=run.scale), run.corpus_size
+    if size is not None and (run.labels.sum(axis=1) >= size).all():
+        known = replace(known, chosen={"corpus": known.labels})
     if ground is None:
         return known
     known = known.with_people(agreement_of(ground, run.scale), ground.drawn_for_people)
@@ -203,8 +205,7 @@ class _Evaluation:
         for base, at in self.plan:
             for i, depth in enumerate(at.tolist() if base in shown else ()):
                 measure = base @ depth
-                key = str(measure)
-                estimate = estimates[key]
+                estimate = estimates[key := str(measure)]
                 if base.upper_end is not None or (base.unjudged_is_a_miss and not facts.exhaustive):
                     only_expected = self.provenance is not None and self.provenance.only_expected
                     estimate = in_part(measure, estimate, estimates, only_expected)
@@ -279,10 +280,9 @@ def _complete_by_controls(estimates: Estimates, figures: Figures, bootstrap: Boo
         estimates[key] = resting_on(WITH_CONTROLS, as_it_was, **numbers, **counts_of, caveats=tuple(caveats))
     # The controls of a query count once, also if several rows are of that query.
     graded, relevant = (counts[judged.is_first] for counts in controls.counts(len(judged), judged.threshold(), depth=0))
-    counts = {"queries": (graded > 0).sum(), "graded": graded.sum(), "relevant": relevant.sum()}
+    counts = {"queries": int((graded > 0).sum()), "graded": int(graded.sum()), "relevant": int(relevant.sum())}
     can_show = {key: finite(figure.can_show) for key, figure in found.items() if figure.can_show is not None}
-    used = {key: found[key].used for key in can_show}
-    return {**{name: int(count) for name, count in counts.items()}, "used": used, "can_show": can_show}
+    return {**counts, "used": {key: found[key].used for key in can_show}, "can_show": can_show}
 
 
 def _notes_on_people(ground: Ground, figures: Mapping[str, Completed]) -> list[str]:

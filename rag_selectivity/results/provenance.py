@@ -48,7 +48,7 @@ class Provenance(Plain):
     labels : int
     chosen : {way: number of labels}
         How their pairs were chosen: `pool`, `tail`, `control`, `person`, `unknown`. A pair that was chosen in several
-        ways counts as the first of these.
+        ways counts as the first of these. `corpus`: every passage has a label for every query.
     judges, annotators : {name: number of grades}
     by_people : int
         Labels whose grade is a person's.
