@@ -142,7 +142,7 @@ class F(Measure):
 class Rprec(WholeListMeasure):
     """Precision at R: relevant passages in the top R / R, where R counts the query's relevant passages. Takes no @.
 
-    Formula: relevant passages in the top R / R, the number of relevant passages
+    Formula: relevant passages in the top R / R
     Range: 0–1; higher is better.
     NaN: never.
     Edge cases: 0 for a query without a relevant passage.
@@ -195,9 +195,8 @@ class AP(RankedMeasure):
 class ContextPrecision(Measure):
     """Average precision over the top K only: the mean precision at the ranks of the relevant passages in it.
 
-    The context precision of Ragas, which asks a model for relevance; here it is computed from grades (relevant from
-    `rel`). It divides by the relevant passages in the top K, not by all: one relevant passage at rank 1 gives 1, even
-    if only junk follows, so read it together with Harm.
+    Ragas asks a model for relevance; here it is computed from grades. It divides by the relevant passages in the top K,
+    not by all: one relevant passage at rank 1 gives 1, even if only junk follows, so read it together with Harm.
 
     Formula: mean precision at the ranks of the relevant passages in the top K
     Range: 0–1; higher is better.
@@ -262,7 +261,7 @@ class _Gain(Measure):
 class DCG(_Gain):
     """Discounted cumulative gain: Σ gain/log2(rank + 1) over the top K. nDCG divides it by that of the best order.
 
-    Without the division it depends on how many passages are relevant, so compare runs on the same queries only.
+    It depends on how many passages are relevant: compare runs on the same queries only.
 
     Formula: Σ gain/log2(rank + 1) over the top K
     Range: from 0 on, without an upper end; higher is better.
@@ -333,9 +332,9 @@ _LEVELS = np.arange(11) / 10
 class IPrec(Measure):
     """Interpolated precision: the highest precision at any point of the list with a recall of at least r.
 
-    IPrec@r is for one recall level r; without @, for the 11 levels 0, .1, … 1 of the precision–recall curve.
-    iprec_at_recall in trec_eval. Up to trec_eval 9, in pytrec_eval and in ir_measures, a recall of r needs ⌊r·R + .9⌋
-    relevant passages; trec_eval 10 rounds r·R to the nearest whole number (`rounding=nearest`).
+    IPrec@r is for one recall level r; without @, for the 11 levels 0, .1, … 1. iprec_at_recall in trec_eval. Up to
+    trec_eval 9, in pytrec_eval and in ir_measures, a recall of r needs ⌊r·R + .9⌋ relevant passages; trec_eval 10
+    rounds r·R to the nearest whole number (`rounding=nearest`).
 
     Formula: highest precision from a recall of r on
     Range: 0–1; higher is better.

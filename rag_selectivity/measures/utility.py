@@ -255,8 +255,7 @@ _SHARE_OF_MEANS = replace(RATIO, statistic=lambda top, bottom: np.minimum(RATIO.
 class PercentPROC(_WeightedMeasure):
     """RA-nWG / PROC: the share of the pool's best evidence that the reranker or selection put into the top K.
 
-    The aggregate is the mean over queries; `%PROC(aggregate=ratio)` is the ratio of the mean RA-nWG to the mean PROC,
-    as in the preprint's table. The two differ.
+    `%PROC(aggregate=ratio)` is the ratio of the mean RA-nWG to the mean PROC, as in the preprint's table.
 
     Formula: RA-nWG / PROC
     Range: 0–1; higher is better.
