@@ -9,7 +9,7 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.advice import decide
-from rag_selectivity.render import plots
+from rag_selectivity.render import blocks, plots
 from rag_selectivity.results.decision import QUESTIONS
 from rag_selectivity.results.difference import JUDGED_IN_PART, NOT_SHOWN, NOT_TESTED
 from rag_selectivity.wording import number
@@ -113,8 +113,8 @@ def test_the_table_has_the_figures_of_the_report(report, decision, page) -> None
             low, high = estimate.possible or (None, None)
             expected = number(estimate.value) if low is None else f"{number(low)} to {number(high)}"
             most = "" if figure.ceiling is None else f" of {number(figure.ceiling)}"
-            sign = {"better": " +", "worse": " −"}.get(figure.verdict or "", "")
-            assert shown.pop((line.run, str(figure.measure))) == f"{expected}{most}{estimate.mark}{sign}"
+            marks = blocks.mark_of(estimate.caveats) + {"better": " +", "worse": " −"}.get(figure.verdict or "", "")
+            assert shown.pop((line.run, str(figure.measure))) == f"{expected}{most}{marks}"
     assert {key for _, key in shown} == {"Success@2"}
     noted = report.with_decision(replace(decision, notes=("what costs rest on",)))
     assert noted.to_html().count("what costs rest on") == noted.details().count("what costs rest on") == 1

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from rag_selectivity.results.estimate import CALIBRATED, WITH_TAIL, Caveat, Estimate
+from rag_selectivity.results.estimate import CALIBRATED, LEVELS, NOTE, WITH_TAIL, Caveat, Estimate
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.usage import Asked
 from rag_selectivity.wording import MARKS, counted, ends_text, enumeration, number, signed
@@ -124,7 +124,12 @@ def cell(estimate: Any, style: Callable[[float], str] = number, *, interval: boo
         text = f"≥ {style(estimate.low)}"
     if interval and estimate.basis in (CALIBRATED, WITH_TAIL) and estimate.as_judged is not None:
         text += f"{' rough' if estimate.rough else ''} (as judged {style(estimate.as_judged)})"
-    return text + estimate.mark
+    return text + mark_of(estimate.caveats)
+
+
+def mark_of(caveats: Sequence[Caveat]) -> str:
+    """† if the highest level among some caveats is soft, ‡ if it is strong, else empty."""
+    return MARKS[max((caveat.level for caveat in caveats), key=LEVELS.index, default=NOTE)]
 
 
 def bare(estimate: Any) -> str:

@@ -22,12 +22,13 @@ from rag_selectivity.render.blocks import (
     difference,
     entry,
     grouped,
+    mark_of,
     shown,
     table_of,
 )
-from rag_selectivity.results.decision import Answer, Decision, RunFigure, cost_text
+from rag_selectivity.results.decision import Answer, Decision, RunFigure
 from rag_selectivity.results.difference import BETTER, UNCHANGED, WORSE
-from rag_selectivity.results.estimate import CALIBRATED, WITH_CONTROLS, Caveat, Estimate, mark_of
+from rag_selectivity.results.estimate import CALIBRATED, WITH_CONTROLS, Caveat, Estimate
 from rag_selectivity.results.provenance import NO_AGREEMENT, NOTHING
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import RunReport
@@ -313,7 +314,7 @@ def _notes(report: Report, decision: Decision | None, columns: Sequence[Shown]) 
     yield from left_out(report.runs)
     if decision is not None:
         of_runs = [(line.run, line.costs.items()) for line in decision.lines if line.costs]
-        if costs := [f"{run} {enumeration(cost_text(*x) for x in each)}" for run, each in of_runs]:
+        if costs := [f"{run} {enumeration(_cost(*x) for x in each)}" for run, each in of_runs]:
             yield f"Mean cost of a query: {'; '.join(costs)}."
         longest = ((longest_list(run), name) for name, run in report.runs.items())
         short = grouped((k, name) for k, name in longest if 0 < k < decision.K)
@@ -401,9 +402,14 @@ def decision_blocks(decision: Decision) -> Iterable[Block]:
 
 def cost_notes(decision: Decision) -> Iterable[Block]:
     """The cheapest run that keeps up, and what the costs rest on."""
-    if decision.cheapest is not None:
-        yield Note(str(decision.cheapest))
+    if (best := decision.cheapest) is not None:
+        at = f"{_cost(best.kind, best.cost)} a query at K = {best.K}"
+        yield Note(f"{best.run} is the cheapest run that keeps up with the best: {at}")
     yield from map(Note, decision.notes)
+
+
+def _cost(kind: str, cost: float) -> str:
+    return f"a price of {amount(cost)}" if kind == "price" else f"{amount(cost)} {kind}"
 
 
 def decision_table(decision: Decision) -> Table:

@@ -9,7 +9,6 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.results.estimate import Caveat, Estimate
 from rag_selectivity.results.plain import Named, Number, Plain
 from rag_selectivity.results.result import Result
-from rag_selectivity.wording import amount
 
 Code = Literal["system", "K", "loss", "next", "trust"]
 #: The questions, in the order in which every view answers them.
@@ -169,20 +168,6 @@ class Cheapest(Plain):
     kind: str
     cost: float
     most_lost: float
-
-    def __str__(self) -> str:
-        """In words."""
-        said = f"{self.run} is the cheapest run that keeps up with the best"
-        return f"{said}: {cost_text(self.kind, self.cost)} a query at K = {self.K}"
-
-
-def cost_text(kind: str, cost: float) -> str:
-    """A cost of some kind in words.
-
-    >>> cost_text("tokens", 532), cost_text("price", 0.002)
-    ('532 tokens', 'a price of 0.002')
-    """
-    return f"a price of {amount(cost)}" if kind == "price" else f"{amount(cost)} {kind}"
 
 
 class Decision(Result):

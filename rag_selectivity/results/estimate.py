@@ -1,12 +1,11 @@
 """Estimate: a figure over queries with its interval, its counts and its caveats."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import Any
 
 from rag_selectivity.results.plain import Ends, Known, Number, Plain
-from rag_selectivity.wording import MARKS
 
 #: What a figure rests on: the labels as they are; the judge's labels with random controls, or completed from those of a
 #: tail; or people's labels too.
@@ -106,11 +105,6 @@ class Estimate(Plain):
     effective: float | None = None
 
     @property
-    def mark(self) -> str:
-        """† if it has a soft caveat, ‡ if it has a strong one, else empty."""
-        return mark_of(self.caveats)
-
-    @property
     def numbers(self) -> dict[str, float]:
         """`value`, `low`, `high`, `n` and `n_total`, without those that are not finite."""
         return {name: float(number) for name in NUMBERS if math.isfinite(number := getattr(self, name))}
@@ -155,9 +149,3 @@ def _ends(low: float, high: float) -> tuple[float, float]:
     if math.isnan(low) and not math.isnan(high):
         return -math.inf, high
     return low, math.inf if math.isnan(high) and not math.isnan(low) else high
-
-
-def mark_of(caveats: Sequence[Caveat]) -> str:
-    """The mark of the highest level among some caveats; empty without any, and for notes."""
-    levels = [LEVELS.index(caveat.level) for caveat in caveats]
-    return MARKS[LEVELS[max(levels)]] if levels else ""
