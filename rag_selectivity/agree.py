@@ -11,6 +11,7 @@ import numpy as np
 
 from rag_selectivity.errors import InputError, warn
 from rag_selectivity.evaluation.joining import join_runs
+from rag_selectivity.evaluation.labels import provenance_of, with_people
 from rag_selectivity.grading.origins import labels_in, left_out_as_targeted
 from rag_selectivity.grading.store import Store
 from rag_selectivity.inference.bootstrap import Bootstrap
@@ -136,7 +137,7 @@ def agree(
     found = agreement(ground.sample(compared), grades=possible, bootstrap=bootstrap)
     provenance, itself = Provenance(len(by_judge.query)), None
     if is_store(labels):
-        provenance = Provenance.of(read_qrels(labels, judges=judges, humans=False), scale=scale)
+        provenance = provenance_of(read_qrels(labels, judges=judges, humans=False), scale=scale)
         itself = _with_itself(labels, judges, bootstrap)
     biases: dict[str, dict[str, Interval]] = {}
     for kind, name, group in _groups(ground, judged, top, depth, corpus):
@@ -144,8 +145,7 @@ def agree(
         biases.setdefault(kind, {})[name] = _bias(sample, grades, bootstrap)
     slots = depth * int((~np.logical_and.reduce([run.missing for run in judged.values()])).sum())
     ranks = tuple(_ranking(ground, pair, top, slots, depth, bootstrap) for pair in combinations(judged, 2))
-    provenance = provenance.with_people(found, ground.drawn_for_people, two[0] if two else "people")
-    return JudgeReport(found, itself, provenance, ranks, biases)
+    return JudgeReport(found, itself, with_people(provenance, found, ground.drawn_for_people, *two[:1]), ranks, biases)
 
 
 # -- does the judge rank runs as people do? --------------------------------------------------------------------

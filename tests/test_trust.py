@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
+from rag_selectivity.evaluation.caveats import of_origins
+from rag_selectivity.evaluation.labels import provenance_of
 from rag_selectivity.judged.origins import Chosen, LabelOrigins
 from rag_selectivity.judged.qrels import Qrels
-from rag_selectivity.results.provenance import Provenance
 from tests.judge_server import texts
 from tests.label_origins import with_origins
 
@@ -114,11 +115,11 @@ def provenance(pairs=40, *, judge=lambda i: 1 + i % 5, person=None, chosen=Chose
         tail_size=np.zeros(pairs, np.int64),
         **given,
     )
-    return Provenance.of(Qrels.from_records(rows, scale="utility", origins=origins))
+    return provenance_of(Qrels.from_records(rows, scale="utility", origins=origins))
 
 
 def codes(known):
-    return {caveat.code: caveat.level for caveat in known.caveats}
+    return {caveat.code: caveat.level for caveat in of_origins(known)}
 
 
 def test_labels_of_one_judge_without_people_are_said_to_be_so() -> None:
@@ -127,10 +128,9 @@ def test_labels_of_one_judge_without_people_are_said_to_be_so() -> None:
 
 
 def test_a_judge_that_agrees_is_no_caveat_and_one_that_does_not_is_a_strong_one() -> None:
-    rng = np.random.default_rng(1)
     people = {"annotators": {"anna": 400}, "drawn_for_people": {"agree:400": 400}}
     assert codes(provenance(400, person=lambda i: 1 + i % 5, **people)) == {}
-    grades = rng.integers(1, 6, 400).tolist()
+    grades = np.random.default_rng(1).integers(1, 6, 400).tolist()
     bad = provenance(400, person=lambda i: grades[i], **people)
     assert bad.agreement.verdict == "poor"
     assert codes(bad) == {}  # no label is the judge's any more

@@ -7,15 +7,22 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from rag_selectivity.errors import InputError, warn
+from rag_selectivity.inference.bootstrap import Bootstrap
+from rag_selectivity.judged.origins import NO_GRADE, Chosen
 from rag_selectivity.judged.qrels import Qrels, again_in
 from rag_selectivity.judged.reading import read_qrels
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import scale_for, scaled_for
-from rag_selectivity.results.provenance import Provenance
+from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.results.provenance import Check, Provenance
 from rag_selectivity.tables.cells import iterated, shown
 from rag_selectivity.tables.files import is_path
-from rag_selectivity.tables.grades import scale_named
+from rag_selectivity.tables.grades import Scale, scale_named
+from rag_selectivity.trust.agreement import Agreement, agreement
+from rag_selectivity.trust.people import Ground
 from rag_selectivity.wording import counted
 
 
@@ -85,7 +92,7 @@ class Labels:
         if settled.expected is not None and not settled.expected.all():
             text = f"{int(settled.expected.sum())} {without_grades(len(settled.expected))}"
             warn(text, "expected-ids-without-grade", stacklevel=3)
-        return cls(settled.without_controls().to_dict(), settled.scale or "trec", Provenance.of(settled), settled)
+        return cls(settled.without_controls().to_dict(), settled.scale or "trec", provenance_of(settled), settled)
 
     @property
     def relevant_from(self) -> int:
@@ -198,3 +205,74 @@ def _set_controls_aside(qrels: Qrels) -> Qrels:
     as_judged = "figures against a random draw are as judged (evaluate estimates them with the controls)"
     warn(f"{aside}, and {as_judged}", "controls-left-out", stacklevel=5)
     return qrels.without_controls()
+
+
+# -- where they come from ------------------------------------------------------------------------------------
+
+
+def provenance_of(qrels: Qrels, *, scale: Scale | None = None) -> Provenance:
+    """Where judgments come from, as far as their source says."""
+    if qrels.again:
+        qrels = qrels.take(~np.isin(qrels.query, qrels.positions([*qrels.again])))
+    origins, scale = qrels.origins, scale or scale_named(qrels.scale or "utility")
+    if origins is None:
+        (first, *others) = np.unique(qrels.grade).tolist() or [0]
+        return Provenance(qrels.size, only_expected=not others and first >= scale.relevant_from)
+    chosen, left = {}, np.ones(len(qrels.query), bool)
+    for how in (Chosen.POOL, Chosen.TAIL, Chosen.CONTROL, Chosen.PERSON):
+        rows = origins.are(how) & left
+        chosen[str(how.name).lower()] = int(rows.sum())
+        left &= ~rows
+    chosen["unknown"] = int(left.sum())
+    if len(judges := dict(origins.judges)) == 1:
+        # Its source may hold labels of more queries than these.
+        judges = dict.fromkeys(judges, int((origins.judge_grade != NO_GRADE).sum()))
+    # Pairs that were chosen by what was known of their labels say nothing about how far judge and people agree.
+    people = origins.of_people(qrels.grade)
+    at_random = np.where(origins.are(Chosen.TARGETED), NO_GRADE, people)
+    judged = np.flatnonzero((origins.judge_grade != NO_GRADE) & (at_random != NO_GRADE).any())
+    by_judge = replace(qrels.take(judged), grade=origins.judge_grade[judged])
+    both = Ground.of(by_judge, at_random[judged], stand_for=origins.take(judged).stand_for)
+    return Provenance(
+        labels=len(qrels.query),
+        chosen={how: count for how, count in chosen.items() if count},
+        judges=judges,
+        annotators=origins.annotators,
+        by_people=int(origins.by_person.sum()),
+        agreement=_checked(agreement_of(both, scale)),
+        kept=int(((people != NO_GRADE) & ~origins.by_person & origins.are(Chosen.TAIL)).sum()),
+        outdated=origins.outdated,
+        drawn_for_people=origins.drawn_for_people,
+        cost_of_a_grade=origins.cost_of_a_grade,
+        depth=origins.depth,
+    )
+
+
+def with_people(
+    known: Provenance, found: Agreement | None, drawn: Mapping[str, int], other: str = "people"
+) -> Provenance:
+    """The same, with labels that people, or one other, gave apart: how they agree with the judge and were drawn."""
+    return replace(
+        known,
+        judges=known.judges or known.annotators or {"": known.labels},
+        annotators={other: 0 if found is None else found.n},
+        agreement=_checked(found),
+        drawn_for_people=drawn,
+    )
+
+
+def agreement_of(ground: Ground, scale: Scale) -> Agreement | None:
+    """The agreement of judge and people, with few resamples, since it is said in passing; None without pairs."""
+    if not ground.has_people:
+        return None
+    grades = None if scale.highest is None else (scale.lowest, scale.highest)
+    return agreement(ground.sample(), grades=grades, bootstrap=Bootstrap(1000))
+
+
+def _checked(found: Agreement | None) -> Check | None:
+    """What of an agreement says what labels are worth; None without pairs."""
+    if found is None:
+        return None
+    kappa = found.kappa_quadratic
+    estimate = Estimate(kappa.value, kappa.low, kappa.high, found.n, found.n, kappa.reason or None)
+    return Check(found.n, estimate, found.verdict, found.reason)

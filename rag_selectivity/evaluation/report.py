@@ -10,7 +10,7 @@ import numpy as np
 
 from rag_selectivity.evaluation.caveats import LabelFacts, in_part, of_concentration, of_labels, of_origins, of_strata
 from rag_selectivity.evaluation.doubts import Doubts
-from rag_selectivity.evaluation.labels import without_grades
+from rag_selectivity.evaluation.labels import agreement_of, provenance_of, with_people, without_grades
 from rag_selectivity.figures.by import Slicing
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.figures.weighting import weights_notes, weights_settings
@@ -30,7 +30,7 @@ from rag_selectivity.results.estimate import (
     Estimate,
 )
 from rag_selectivity.results.plain import finite
-from rag_selectivity.results.provenance import Provenance, agreement_of
+from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.report import Report, Steps
 from rag_selectivity.results.run_report import RunReport, Slice
 from rag_selectivity.tables.ids import IntArray
@@ -84,12 +84,12 @@ def report_on(
 def _provenance(run: JudgedRun, ground: Ground | None) -> Provenance | None:
     if run.qrels is None:
         return None
-    known, size = Provenance.of(run.qrels, scale=run.scale), run.corpus_size
+    known, size = provenance_of(run.qrels, scale=run.scale), run.corpus_size
     if size is not None and (run.labels.sum(axis=1) >= size).all():
         known = replace(known, chosen={"corpus": known.labels})
     if ground is None:
         return known
-    known = known.with_people(agreement_of(ground, run.scale), ground.drawn_for_people)
+    known = with_people(known, agreement_of(ground, run.scale), ground.drawn_for_people)
     return replace(known, unused=ground.controls_left_out, calibrated=True)
 
 

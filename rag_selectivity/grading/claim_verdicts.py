@@ -6,6 +6,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from rag_selectivity.errors import InputError, examples
+from rag_selectivity.evaluation.labels import with_people
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.results.claims import GROUNDEDNESS, NOT_KNOWN, ClaimCheck, ClaimReport
 from rag_selectivity.results.provenance import Provenance
@@ -184,11 +185,7 @@ def compared_with_people(
     if same:
         by_people = [int(given.supported) for given in same.values()]
         sample = by_people, [int(verdicts[key].supported) for key in same], [query for query, _, _ in same], 1
-        found = agreement(
-            sample,
-            grades=(0, 1),
-            bootstrap=Bootstrap(bootstrap.resamples, bootstrap.seed, bootstrap.level, clusters=bootstrap.clusters),
-        )
+        found = agreement(sample, grades=(0, 1), bootstrap=bootstrap)
     drawn = sum(given.drawn for given in same.values())
     counts = {design: count for design, count in (("claims", drawn), ("", len(same) - drawn)) if count}
     notes = []
@@ -198,4 +195,4 @@ def compared_with_people(
     if outdated := len(shared) - len(same):
         what = "is about a text that has changed since" if outdated == 1 else "are about texts that have changed since"
         notes.append(f"{counted(outdated, 'verdict')} of {name} {what}, and left out")
-    return known.with_people(found, counts), found, tuple(notes)
+    return with_people(known, found, counts), found, tuple(notes)

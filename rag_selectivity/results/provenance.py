@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 
-import numpy as np
-
-from rag_selectivity.inference.bootstrap import Bootstrap
-from rag_selectivity.judged.origins import NO_GRADE, Chosen
-from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.plain import Plain
-from rag_selectivity.tables.grades import Scale, scale_named
-from rag_selectivity.trust.agreement import Agreement, agreement
-from rag_selectivity.trust.people import Ground
 
 #: The codes of the caveats about a judge that nobody checked, and about strata of which people labelled no pair.
 NO_AGREEMENT, UNLABELLED_STRATA = "agreement-unknown", "strata-without-labels"
@@ -29,15 +21,6 @@ class Check(Plain):
     kappa_quadratic: Estimate
     verdict: str
     reason: str
-
-    @classmethod
-    def of(cls, found: Agreement | None) -> Check | None:
-        """What of an agreement says what labels are worth; None without pairs."""
-        if found is None:
-            return None
-        kappa = found.kappa_quadratic
-        estimate = Estimate(kappa.value, kappa.low, kappa.high, found.n, found.n, kappa.reason or None)
-        return cls(found.n, estimate, found.verdict, found.reason)
 
 
 class Provenance(Plain):
@@ -89,54 +72,6 @@ class Provenance(Plain):
     only_expected: bool = False
     depth: int | None = field(default=None, repr=False)
 
-    @classmethod
-    def of(cls, qrels: Qrels, *, scale: Scale | None = None) -> Provenance:
-        """The provenance of judgments, as far as their source says."""
-        if qrels.again:
-            qrels = qrels.take(~np.isin(qrels.query, qrels.positions([*qrels.again])))
-        origins, scale = qrels.origins, scale or scale_named(qrels.scale or "utility")
-        if origins is None:
-            (first, *others) = np.unique(qrels.grade).tolist() or [0]
-            return cls(qrels.size, only_expected=not others and first >= scale.relevant_from)
-        chosen, left = {}, np.ones(len(qrels.query), bool)
-        for how in (Chosen.POOL, Chosen.TAIL, Chosen.CONTROL, Chosen.PERSON):
-            rows = origins.are(how) & left
-            chosen[str(how.name).lower()] = int(rows.sum())
-            left &= ~rows
-        chosen["unknown"] = int(left.sum())
-        if len(judges := dict(origins.judges)) == 1:
-            # Its source may hold labels of more queries than these.
-            judges = dict.fromkeys(judges, int((origins.judge_grade != NO_GRADE).sum()))
-        # Pairs that were chosen by what was known of their labels say nothing about how far judge and people agree.
-        people = origins.of_people(qrels.grade)
-        at_random = np.where(origins.are(Chosen.TARGETED), NO_GRADE, people)
-        judged = np.flatnonzero((origins.judge_grade != NO_GRADE) & (at_random != NO_GRADE).any())
-        by_judge = replace(qrels.take(judged), grade=origins.judge_grade[judged])
-        both = agreement_of(Ground.of(by_judge, at_random[judged], stand_for=origins.take(judged).stand_for), scale)
-        return cls(
-            labels=len(qrels.query),
-            chosen={how: count for how, count in chosen.items() if count},
-            judges=judges,
-            annotators=origins.annotators,
-            by_people=int(origins.by_person.sum()),
-            agreement=Check.of(both),
-            kept=int(((people != NO_GRADE) & ~origins.by_person & origins.are(Chosen.TAIL)).sum()),
-            outdated=origins.outdated,
-            drawn_for_people=origins.drawn_for_people,
-            cost_of_a_grade=origins.cost_of_a_grade,
-            depth=origins.depth,
-        )
-
-    def with_people(self, found: Agreement | None, drawn: Mapping[str, int], other: str = "people") -> Provenance:
-        """The same, with labels that people, or one other, gave apart: how they agree with the judge and were drawn."""
-        return replace(
-            self,
-            judges=self.judges or self.annotators or {"": self.labels},
-            annotators={other: 0 if found is None else found.n},
-            agreement=Check.of(found),
-            drawn_for_people=drawn,
-        )
-
 
 class Trust(Plain):
     """What the labels of a report are worth, by its figures at the depth nearest to 10.
@@ -169,11 +104,3 @@ class Trust(Plain):
     labels: Provenance | None
     ids_apart: Sequence[str] | None = field(repr=False)
     unchecked_judges: str = field(repr=False)
-
-
-def agreement_of(ground: Ground, scale: Scale) -> Agreement | None:
-    """The agreement of judge and people, with few resamples, since it is said in passing; None without pairs."""
-    if not ground.has_people:
-        return None
-    grades = None if scale.highest is None else (scale.lowest, scale.highest)
-    return agreement(ground.sample(), grades=grades, bootstrap=Bootstrap(1000))
