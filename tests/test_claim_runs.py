@@ -86,9 +86,8 @@ def test_a_run_gives_what_its_samples_give_and_brute_force_gives(tmp_path) -> No
     of_samples = check_claims(rows, store=tmp_path / "other.db", judge=Judge(), depths=[1, 2, 3], limits=FAST)
     close = pytest.approx({str(m): e.value for m, e in of_samples.estimates.items()}, nan_ok=True)
     assert {str(m): e.value for m, e in of_run.estimates.items()} == close
-    numbered = check_claims(
-        [{**row, "id": i} for i, row in enumerate(rows)], store=tmp_path / "other.db", judge=Judge(), limits=FAST
-    )
+    rows = [{**row, "id": i} for i, row in enumerate(rows)]
+    numbered = check_claims(rows, store=tmp_path / "other.db", judge=Judge(), limits=FAST)
     assert [check.sample.id for check in numbered.samples] == [str(i) for i in range(len(rows))]
     for depth in (1, 2, 3):
         counts = [found_claims(ONE, query, depth) for query in QUERIES]
@@ -380,8 +379,10 @@ def test_agreement_with_people_by_the_formula_of_kappa(tmp_path) -> None:
     assert {each.code for each in report.runs["run"].caveats} == {"one-judge", "agreement-unknown"}
     assert "people \\ judge" in str(compared)
     (tmp_path / "people.csv").write_bytes(table([{**row, "verdict": "yes"} for row in rows], "csv"))
-    kind = checked(tmp_path, human=tmp_path / "people.csv").runs["run"].caveats
-    assert "of the judge: undetermined." in next(each.text for each in kind if each.code == "agreement-unknown")
+    kind = checked(tmp_path, human=tmp_path / "people.csv")
+    caveat = next(each for each in kind.runs["run"].caveats if each.code == "agreement-unknown")
+    assert "of the judge: undetermined." in caveat.text
+    assert "undetermined. People said yes to every pair: kappa" in str(kind).replace("\n", " ")
 
 
 def test_verdicts_of_changed_texts_or_not_drawn_are_told(tmp_path) -> None:
@@ -434,11 +435,10 @@ def test_the_page_has_a_matrix_of_claims_and_passages_and_obeys_no_text(tmp_path
 @pytest.mark.slow
 def test_the_command_from_files_to_a_page_a_gate_and_a_sheet(tmp_path) -> None:
     for name, texts in (("corpus", CORPUS), ("queries", QUERIES)):
-        (tmp_path / f"{name}.jsonl").write_text(
-            "".join(json.dumps({"_id": id_, "text": text}) + "\n" for id_, text in texts.items())
-        )
-    rows = "".join(json.dumps({"query_id": id_, "reference": text}) + "\n" for id_, text in REFERENCES.items())
-    (tmp_path / "answers.jsonl").write_text(rows)
+        rows = [json.dumps({"_id": id_, "text": text}) for id_, text in texts.items()]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(rows))
+    answers = "".join(json.dumps({"query_id": id_, "reference": text}) + "\n" for id_, text in REFERENCES.items())
+    (tmp_path / "answers.jsonl").write_text(answers)
     for name, run in RUNS.items():
         lines = (f"{q} Q0 {p} {i} {-i} t\n" for q, ids in run.items() for i, p in enumerate(ids, 1))
         (tmp_path / f"{name}.trec").write_text("".join(lines))

@@ -1,6 +1,7 @@
 """People's verdicts on claims and passages: a sheet to fill in, and how far the judge agrees with them."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from hashlib import blake2b
 from random import Random
 from typing import Any, NamedTuple
@@ -25,6 +26,8 @@ _VERDICTS = {
     **dict.fromkeys(("", "skip", "none"), None),
 }
 _DRAWN = "random"
+#: The names of the columns that say what a verdict is about.
+_KEY = {"query": ("query_id", *COLUMNS["query"]), "claim": ("claim",), "passage": ("passage_id", *COLUMNS["passage"])}
 
 #: The query, the claim and the passage of a verdict.
 Key = tuple[str, str, str]
@@ -132,14 +135,8 @@ def read_verdicts(source: Any) -> dict[Key, PeoplesVerdict]:
         supported = _VERDICTS[text]
         if supported is None:
             continue
-        query, claim, passage = (
-            without_apostrophe(str(row[find_column(list(row), what, where, names)]))
-            for what, names in (
-                ("query", ("query_id", *COLUMNS["query"])),
-                ("claim", ("claim",)),
-                ("passage", ("passage_id", *COLUMNS["passage"])),
-            )
-        )
+        columns = [find_column(list(row), what, where, names) for what, names in _KEY.items()]
+        query, claim, passage = (without_apostrophe(str(row[column])) for column in columns)
         key = checked_id(query, where, "query"), claim, checked_id(passage, where, "passage")
         if key in found and found[key].supported != supported:
             raise InputError(
@@ -186,6 +183,8 @@ def compared_with_people(
         by_people = [int(given.supported) for given in same.values()]
         sample = by_people, [int(verdicts[key].supported) for key in same], [query for query, _, _ in same], 1
         found = agreement(sample, grades=(0, 1), bootstrap=bootstrap)
+        reason = found.reason.replace("gave grade 1 to", "said yes to").replace("gave grade 0 to", "said no to")
+        found = replace(found, reason=reason)
     drawn = sum(given.drawn for given in same.values())
     counts = {design: count for design, count in (("claims", drawn), ("", len(same) - drawn)) if count}
     notes = []
