@@ -254,8 +254,7 @@ def golden_export(
     form : NAME
         Form: trec, beir, ragas, langsmith or llama-index.
     keep_grades
-        Write grades 1 to 5 as they are into trec and beir. These tools count every grade from 1 up as relevant, so that
-        without it 1 to 3 become 0, 4 becomes 1 and 5 becomes 2.
+        Write grades 1 to 5 as they are into trec and beir (default: 1 to 3 become 0, 4 becomes 1 and 5 becomes 2).
 
     Examples
     --------
