@@ -1,5 +1,6 @@
 """What a figure has beyond its placebo: random lists have nothing, and one success more never takes it away."""
 
+import math
 import random
 
 import pytest
@@ -51,3 +52,20 @@ def test_one_success_more_never_turns_beats_its_placebo_into_says_nothing(n, cou
                 assert now or not beats.get(key), (key, successes)
                 beats[key] = now
     assert all(beats.values())
+
+
+@pytest.mark.parametrize("of_judged", [1, 8])
+def test_judged_queries_do_not_change_the_placebo_of_queries_with_positives_alone(of_judged) -> None:
+    """Shuffled among three positives, grades would stay the same; what the corpus gives is little."""
+    labels = {f"q{i}": dict.fromkeys((f"r{i}", f"s{i}", f"t{i}"), 5) for i in range(24)}
+    lists = {query: [f"r{i}", "x", f"s{i}", "y", "z"] for i, query in enumerate(labels)}
+    before = rs.evaluate(labels, {"r": lists}, measures=["BoR@5", "R@5"], **OPTIONS)["BoR@5"]
+    for i in range(of_judged):
+        labels[f"q{i}"]["far"] = 1
+    after = rs.evaluate(labels, {"r": lists}, measures=["BoR@5", "R@5"], **OPTIONS)["BoR@5"]
+    by_luck = 1 - math.comb(197, 5) / math.comb(200, 5)
+    # Of the four labels of a judged query three are relevant, and its list holds two.
+    expected = math.log2(((24 - of_judged) * by_luck + of_judged) / (24 * by_luck))
+    assert (before.placebo, after.placebo) == pytest.approx((0, expected))
+    assert before.value == after.value
+    assert after.above_placebo[0] > 0

@@ -86,10 +86,10 @@ class LabelFacts:
             exhaustive=run.policy.unjudged == "worst",
         )
 
-    def shuffled_among_labels(self, plan: Plan) -> dict[Measure, NDArray[np.bool_]]:
-        """Whether the grades of a measure's placebo are shuffled among the labels, at each of its depths."""
-        among = {} if self.exhaustive else dict(zip(self.place, self.reach.shuffled_among_labels, strict=True))
-        return {measure: np.array([among.get(depth, False) for depth in at.tolist()], bool) for measure, at in plan}
+    @property
+    def shuffled_among_labels(self) -> dict[int, NDArray[np.bool_]]:
+        """Whether the grades of a placebo are shuffled among the labels, for each depth and query."""
+        return dict(zip(self.place, self.reach.shuffled_among_labels.T & (not self.exhaustive), strict=True))
 
     def closed(self, measure: Measure) -> tuple[int, str | None]:
         """The column of a measure's depth, and how the labels are closed for it (`LabelReach`)."""

@@ -121,7 +121,7 @@ class _Evaluation:
         """
         run, deepest = figures.join, int(ranks_in(self.plan).max(initial=0))
         facts = LabelFacts.of(run, self.plan, found)
-        among = facts.shuffled_among_labels(self.plan)
+        among = facts.shuffled_among_labels
         placebos = {} if run.qrels is None else placebos_of(run, self.plan, figures.outcomes, among)
         outcomes = [*figures.outcomes, *(beyond for _, beyond in placebos.values())]
         places = [slicing.places(figures.queries) for slicing in self.slicings]

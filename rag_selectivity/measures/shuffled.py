@@ -23,7 +23,7 @@ class Universe:
     ----------
     judged : JudgedRun
     depths : int64[depths]
-    of_labels : bool[depths]
+    of_labels : bool[queries, depths]
         Whether grades are shuffled among the query's labelled passages only. Otherwise they are shuffled among all
         passages of the corpus, where unlabelled ones have no gain.
     """

@@ -60,8 +60,9 @@ class LabelReach:
         `at K` if the labels are those of the run's own top K, `in the lists` if of what was retrieved; else None.
         Labels count as made from what was retrieved if some have the lowest grade, or if the top K is judged (almost)
         completely. If the origin of all labels is known, it decides: labels of pools are closed, whatever is evaluated.
-    shuffled_among_labels : bool[depths]
-        Whether a placebo shuffles the grades among the labelled passages; otherwise among the whole corpus.
+    shuffled_among_labels : bool[queries, depths]
+        Whether a placebo shuffles the grades among the query's labelled passages; otherwise in the whole corpus, as
+        where labels are not closed, and those of the query hold no junk and are of few passages in its list.
     """
 
     labels: int
@@ -97,7 +98,10 @@ class LabelReach:
         in_lists: Any = IN_LISTS if pooled or outside_lists <= MOST_OUTSIDE * number else None
         closed = np.where(outside_top <= MOST_OUTSIDE * number, AT_K, in_lists).astype(object)
         closed[~made | exhaustive | (number == 0)] = None
-        among = exhaustive | closed.astype(bool) | (lowest_outside_top > 0)
+        is_judged = kept[:, Evidence().worth(judged) == 0].any(axis=1, keepdims=True) | (
+            slots >= JUDGED_FROM * returned
+        )
+        among = exhaustive | closed.astype(bool) | ((lowest_outside_top > 0) & is_judged)
         open_tails = bool((tail_size > tail.sum(axis=1)).any())
         return cls(number, outside_lists, outside_top, bool(chosen.any()), pooled, open_tails, closed.tolist(), among)
 
@@ -166,29 +170,29 @@ def tails(judged: JudgedRun) -> tuple[IntArray, IntArray]:
 
 
 def placebos_of(
-    judged: JudgedRun, plan: Plan, outcomes: Sequence[Outcome], of_labels: Mapping[Measure, BoolArray]
+    judged: JudgedRun, plan: Plan, outcomes: Sequence[Outcome], of_labels: Mapping[Any, BoolArray]
 ) -> dict[Measure, list[Outcome]]:
     """The placebo of each measure that has one, and what its figure has beyond it; NaN where no universe is known.
 
-    `of_labels` says whether grades are shuffled among the labelled passages, at each depth of a measure.
+    `of_labels` says whether grades are shuffled among the labelled passages, for each depth and query.
     """
     result = {}
     beside: Any = {"baseline": None, "weights": None if judged.weights is None else judged.weights.values}
     for (measure, at), outcome in zip(plan, outcomes, strict=True):
         if isinstance(measure.cutoff, Real) or not len(at) or measure.of_groups:
             continue
-        among = of_labels[measure]
+        among = np.stack([of_labels[depth] for depth in at.tolist()], axis=1)
         pairs = [_placebo_of(measure, judged, at, among, outcome)]
         if is_budget(at).any():
             # Each query is measured at its own K.
             by_depth = map(judged.at_depth, at.tolist())
             pairs = [
-                _placebo_of(measure, some, ranks, among[[i]], measure.at_ranks(some, ranks))
+                _placebo_of(measure, some, ranks, among[:, [i]], measure.at_ranks(some, ranks))
                 for i, (some, ranks) in enumerate(by_depth)
             ]
         if found := [pair for pair in pairs if pair is not None]:
             # Without a corpus size there is no corpus to shuffle in.
-            known = among | (judged.corpus_size is not None)
+            known = among.all(axis=0) | (judged.corpus_size is not None)
             settled = [Outcome.beside(each).settled() for each in zip(*found, strict=True)]
             result[measure] = [
                 replace(each, parts=tuple(np.where(known, part, np.nan) for part in each.parts), **beside)
@@ -204,8 +208,7 @@ def _placebo_of(
     if (expected := measure.shuffled(Universe(judged, depths, of_labels))) is None:
         return None
     first, *others = figures.parts
-    missing = np.isnan(others[0] if others else first)
-    placebo, *more = (np.where(missing, np.nan, each) for each in expected)
+    placebo, *more = (np.where(np.isnan(others[0] if others else first), np.nan, each) for each in expected)
     if others:
         # Beyond the placebo of BoR lies log2 of mean Success / mean shuffled Success: the random baseline cancels.
         beyond = (first, placebo, *more) if figures.aggregate.form == "bits" else (first - placebo, *others)
