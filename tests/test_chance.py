@@ -128,8 +128,7 @@ def test_per_query_corpus_sizes_follow_the_general_definitions(form) -> None:
 
 
 def test_delta_between_depths_of_a_report(data) -> None:
-    measures = ["BoR", "Success", "BoR(m=2)", "Success(m=2)"]
-    report = on_cranfield(data, "bm25", measures, [10, 100])
+    report = on_cranfield(data, "bm25", ["BoR", "Success", "BoR(m=2)", "Success(m=2)"], [10, 100])
     for suffix, m in (("", 1), ("(m=2)", 2)):
         delta = report.delta("bm25", f"BoR{suffix}", 10, 100)
         p1, p2 = (report["bm25", f"Success{suffix}@{k}"].value for k in (10, 100))

@@ -161,8 +161,7 @@ def test_a_second_chunk_fills_its_slot_and_adds_nothing() -> None:
 
 
 def test_one_query_at_a_time_makes_the_figure_of_all() -> None:
-    counts = PassageCounts(COUNTS)
-    options = {"passages_of": counts, "scale": "utility"}
+    options = {"passages_of": PassageCounts(COUNTS), "scale": "utility"}
     each = [evaluate_query("BoR@2", QRELS[query], RUN.get(query, []), **options) for query in QRELS]
     assert aggregate(each, bootstrap=None).value == evaluate(passages_of=COUNTS)["BoR@2"].value
 

@@ -199,8 +199,7 @@ def test_output_can_be_standard_output(command) -> None:
 def test_the_figures_of_each_query_can_be_printed() -> None:
     code, printed, _ = run(*f"{EVALUATE} --per-query - --output report.json".split())
     assert code == 0
-    rows = list(csv.DictReader(io.StringIO(printed)))
-    assert [row["query"] for row in rows] == QUERIES
+    assert [row["query"] for row in list(csv.DictReader(io.StringIO(printed)))] == QUERIES
     assert json.loads(Path("report.json").read_text())["runs"]
     lines = run("labels", "export", "labels.db", "-")[1].splitlines()
     assert sorted(lines) == sorted(Path("qrels.trec").read_text().splitlines())

@@ -80,8 +80,7 @@ def test_every_caveat_has_a_page_and_no_other() -> None:
 
 
 def test_messages_name_only_how_tos_that_there_are() -> None:
-    text = "\n".join(TEXTS.values())
-    named = set(re.findall(r"\(how-to: ([a-z-]+)\)", text))
+    named = set(re.findall(r"\(how-to: ([a-z-]+)\)", "\n".join(TEXTS.values())))
     assert len(named) >= 6
     assert named <= HOW_TOS
 

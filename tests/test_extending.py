@@ -97,8 +97,7 @@ def test_the_page_imports_public_names_alone() -> None:
 
 
 def test_the_command_line_knows_a_measure_of_another_package(site) -> None:
-    listed = command(site, "explain").splitlines()
-    (line,) = [line for line in listed if line.startswith("Early ")]
+    (line,) = [line for line in command(site, "explain").splitlines() if line.startswith("Early ")]
     assert line.endswith("1 if a relevant passage is among the first `few` of the top K, else 0.")
     assert "few=1: ranks that count" in command(site, "explain", "early")
     report = json.loads(command(site, "evaluate", *LABELS, *BM25, "--measure", "early(few=2)@2", "--format", "json"))

@@ -60,8 +60,7 @@ def test_groups_by_ngrams_are_those_of_the_definition(monkeypatch, threshold) ->
 
 
 def test_the_same_questions_in_another_order_give_the_same_sample() -> None:
-    asked = made(3, 200)
-    rows = [{"text": text, "lang": "en" if len(text) % 3 else "de"} for text in asked]
+    rows = [{"text": text, "lang": "en" if len(text) % 3 else "de"} for text in made(3, 200)]
     options = {"group": "ngrams", "size": 12, "by": "lang", "seed": 4}
     one = queries(rows, **options)
     random.Random(1).shuffle(rows)

@@ -40,5 +40,4 @@ def test_there_is_a_page_without_intervals(case) -> None:
 
 
 def test_labels_without_a_relevant_passage_on_the_trec_scale() -> None:
-    report = rs.evaluate({"q": {"a": 0}, "r": {"b": 0}}, {"q": ["a"]}, corpus_size=9)
-    Page(report.to_html())
+    Page(rs.evaluate({"q": {"a": 0}, "r": {"b": 0}}, {"q": ["a"]}, corpus_size=9).to_html())

@@ -120,8 +120,7 @@ def test_the_figures_are_those_of_evaluate(pooled: bool, batch: int) -> None:
 
 
 def test_without_a_depth_it_is_what_was_shown() -> None:
-    labels = {"a": {"x": 1, "y": 1}, "b": {"z": 1}, "c": {"w": 1}}
-    monitor = Monitor(labels, corpus_size=50)
+    monitor = Monitor({"a": {"x": 1, "y": 1}, "b": {"z": 1}, "c": {"w": 1}}, corpus_size=50)
     monitor.record(Retrieval("a", ["x", "1", "2"], tokens=30, seconds=0.5))
     monitor.record(Retrieval("b", [str(i) for i in range(10)], tokens=100, seconds=1.5))
     monitor.record(Retrieval("c", []))

@@ -128,8 +128,7 @@ def test_a_changed_output_is_a_difference() -> None:
     stored = nbformat.read(PAGES[0], as_version=4)
     assert differences(stored, stored) == []
     stale = copy.deepcopy(stored)
-    cell = next(cell for cell in stale.cells if maker.texts_of(cell))
-    cell.outputs[0]["text"] += "one line more\n"
+    next(cell for cell in stale.cells if maker.texts_of(cell)).outputs[0]["text"] += "one line more\n"
     assert len(differences(stored, stale)) == 1
 
 

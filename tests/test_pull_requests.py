@@ -142,8 +142,7 @@ def texts_of(done: Done) -> list[str]:
     lists = lists_by_name(CHANGED if done.folder.name == "changed" else MAIN)
     measures = ["Success", "BoR", "RA-nWG"]
     report = rs.evaluate(GRADES, lists, scale="utility", corpus_size=1000, measures=measures, depths=[1])
-    answers = json.loads(decide(report, k=5).to_json())["answers"]
-    return [answer["text"] for answer in answers]
+    return [answer["text"] for answer in json.loads(decide(report, k=5).to_json())["answers"]]
 
 
 def test_the_first_run_has_no_report_of_main(jobs) -> None:

@@ -113,8 +113,7 @@ def test_gains_of_mapped_grades_are_said_to_be_their_own() -> None:
 
 
 def test_a_grade_map_leaves_expected_ids_alone() -> None:
-    mixed = {"q1": {"d1": 3, "d2": 0}, "q2": ["d3"]}
-    mapped = Qrels.of(mixed).regraded("0:1,3:5").on_scale(None)
+    mapped = Qrels.of({"q1": {"d1": 3, "d2": 0}, "q2": ["d3"]}).regraded("0:1,3:5").on_scale(None)
     assert mapped.to_dict() == {"q1": {"d1": 5, "d2": 1}, "q2": {"d3": 4}}
 
 

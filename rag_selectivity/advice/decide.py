@@ -11,7 +11,7 @@ import numpy as np
 from rag_selectivity.advice import sentences
 from rag_selectivity.advice.costs import Costs, cheapest_run
 from rag_selectivity.advice.losses import QUERIES, Losses, losses_of
-from rag_selectivity.advice.trust import NO_BETTER, trust_of
+from rag_selectivity.advice.trust import trust_of
 from rag_selectivity.advice.which_k import Advice
 from rag_selectivity.compare.differences import Pairs, Testing, as_family, differences, known_baseline
 from rag_selectivity.errors import InputError
@@ -241,7 +241,7 @@ def _answers(decision: Decision, at_k: Report, trust: Trust, leader: str, eviden
     best, judged = decision.best, at_k.runs[decision.best].figures.join
     is_believed, judges = trust.standing != NOTHING, trust.unchecked_judges
     (fails, most_fail), verdict = sentences.outage(judged), trust.verdict
-    doubt = "Open until the ids meet" if trust.ids_apart else NO_BETTER
+    doubt = "Open until the ids meet" if trust.ids_apart else trust.answer
     if most_fail and not (is_believed or trust.ids_apart):
         doubt, verdict = "Too little was retrieved to tell", f"Too little was retrieved to tell: {fails}."
     # Why it is open says more than that the labels of one list alone cannot tell.
@@ -250,17 +250,19 @@ def _answers(decision: Decision, at_k: Report, trust: Trust, leader: str, eviden
     yield sentences.which_system(decision, "" if told else doubt, sentences.without_lists(at_k), judges=judges)
     about = leader if decision.K_from == "advised" and not fails else best
     part = sentences.unlabelled_share(at_k.runs[about].figures.join, decision.K)
-    yield sentences.which_k(decision, about, fails, part, judges=judges, believed=is_believed)
+    yield sentences.which_k(decision, about, fails, "" if is_believed else doubt, part, judges=judges)
     figure, pool = at_k[best, evidence], at_depth(at_k.runs[best].estimates, PROC(), decision.K)
     caveats = {each.code: each for cell in (figure, pool) if cell is not None for each in cell.caveats}
     is_closed, reach = CLOSED in caveats, caveats.get(DOWN_TO)
     losses, why = _losses(at_k, best, evidence)
+    # Candidates that are all of what was graded hold all evidence, whatever the retriever missed.
+    is_open = is_closed or (reach is not None and losses is not None and round(losses.pool, 9) == 1)
     if losses is not None:
         # What no run retrieved is not known of closed labels, and so neither is what more candidates would gain.
         known = losses.of if reach is None else f"evidence down to rank {reach.figures['last_rank']}"
         of = losses.of if losses.of == QUERIES else "labelled evidence" if is_closed else known
-        losses = replace(losses, of=of, more=losses.more * is_believed, widen=0.0 if is_closed else losses.widen)
-    yield sentences.where_the_loss_is(decision, losses, why, closed=is_closed)
+        losses = replace(losses, of=of, more=losses.more * is_believed, widen=0.0 if is_open else losses.widen)
+    yield sentences.where_the_loss_is(decision, losses, why, unknown=is_open)
     yield sentences.what_next(decision, at_k, losses, fails, trust)
     # What is shown by the grades of a judge whom nobody checked is no reason to believe them: the words say both.
     yield Answer("trust", verdict, trust.standing == CHECKED and (None if judges else True), " ".join(trust.facts))

@@ -113,8 +113,7 @@ def queries_needed(
 
 def _between(name: str, value: Any, low: float, high: float) -> float:
     """A number as a float, if it is between the two."""
-    is_number = isinstance(value, Real)
-    number = float(value) if is_number and -(1 << 63) < value < 1 << 63 else math.nan
+    number = float(value) if issubclass(type(value), Real) and -(1 << 63) < value < 1 << 63 else math.nan
     if not low < number < high:
         raise InputError(f"{name} must be more than {low:g} and less than {high:g}, got {shown(value)}")
     return number

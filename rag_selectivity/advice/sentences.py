@@ -106,18 +106,18 @@ def outage(judged: JudgedRun) -> tuple[str, bool]:
     return failed if most or low > _FAILING else "", most
 
 
-def which_k(decision: Decision, run: str, fails: str, unlabelled: float, *, judges: str, believed: bool) -> Answer:
+def which_k(decision: Decision, run: str, fails: str, doubt: str, unlabelled: float, *, judges: str) -> Answer:
     """The K of the decision, and of one run what is advised and what K costs: junk, bits, what chance would do.
 
     It is not shown where a share of the ranks is `unlabelled`.
 
-    Where many retrievals fail, as `fails` says, what the others hold advises no K.
+    Where many retrievals fail, as `fails` says, what the others hold advises no K, and neither do labels in `doubt`.
     """
     depth, advised = decision.K, decision.k_by_run[run]
     taken = f" as {decision.K_from}" if decision.K_from in ("given", "shown") else ""
     is_another = bool(taken) and (depth != advised.value or advised.open)
-    why = fails or (advised.reason if believed else "it is not shown to be better than luck")
-    if fails or advised.value is None or not believed:
+    why = fails or f"{doubt[:1].lower()}{doubt[1:]}" or advised.reason
+    if fails or advised.value is None or doubt:
         text = f"{depth}{taken or ' is shown below'}; none is advised for {run}: {why}"
     elif is_another:
         text = f"{depth}{taken}; {advised} is advised for {run}: {advised.reason}"
@@ -129,7 +129,7 @@ def which_k(decision: Decision, run: str, fails: str, unlabelled: float, *, judg
         # Few labels by people, or of random passages, leave far more open than the queries do.
         ends = ends_text(harm.estimate.low, harm.estimate.high, percent) if harm.estimate.basis != AS_JUDGED else ""
         known.append(f"{'at least ' if harm.estimate.possible else ''}{percent(junk)}{ends} of the slots hold junk")
-    if believed and bor and math.isfinite(bits := bor.estimate.value) and not equals_placebo(bor.estimate):
+    if not doubt and bor and math.isfinite(bits := bor.estimate.value) and not equals_placebo(bor.estimate):
         ends = ends_text(bor.estimate.low, bor.estimate.high) if bor.estimate.basis != AS_JUDGED else ""
         graded = ", by what was graded," if any(each.code == CLOSED for each in bor.estimate.caveats) else ""
         known.append(f"success{graded} is {amount(2**bits)} times as frequent as by chance (BoR {number(bits)}{ends})")
@@ -137,7 +137,7 @@ def which_k(decision: Decision, run: str, fails: str, unlabelled: float, *, judg
     if bor and bor.ceiling is not None and (zone := regime(by_chance := 2**-bor.ceiling)) != "healthy":
         draw = f"{f'By {judges} grades, a' if judges else 'A'} random draw of {depth} succeeds in {percent(by_chance)}"
         at += f" {draw} of the queries: K is {'in' if zone == 'collapse' else 'near'} the collapse zone."
-    is_shown = believed and advised.low is not None and not (advised.open or is_another or fails or unlabelled)
+    is_shown = advised.low is not None and not (doubt or advised.open or is_another or fails or unlabelled)
     more = f"{percent(unlabelled)} of the top {depth} has no label and counts as worth nothing." if unlabelled else ""
     return Answer("K", f"{text}.{at}", is_shown, more)
 
@@ -155,8 +155,11 @@ _LOOK = {
 }
 
 
-def where_the_loss_is(decision: Decision, losses: Losses | None, why: str, *, closed: bool) -> Answer:
-    """Which step of the best run loses evidence, and in how many queries; `why` the losses are not known."""
+def where_the_loss_is(decision: Decision, losses: Losses | None, why: str, *, unknown: bool) -> Answer:
+    """Which step of the best run loses evidence, and in how many queries; `why` the losses are not known.
+
+    `unknown` says that no label tells what the runs missed.
+    """
     if losses is None:
         return Answer("loss", f"Not known for {decision.best}: {why}.", False)
     evidence, each = f"{percent(losses.pool)} of the {losses.of}", " on average"
@@ -164,18 +167,19 @@ def where_the_loss_is(decision: Decision, losses: Losses | None, why: str, *, cl
         evidence, each = f"a success for {percent(losses.pool)} of the queries", ""
     kept = "" if math.isnan(part := losses.selected) else f"; the top {decision.K} keeps {percent(part)} of that{each}"
     held = f"{decision.best}'s {'candidates' if losses.given else 'lists'} hold {evidence}{kept}"
-    if round(losses.rerank + losses.widen, 9) == 0 and not closed:
+    if round(losses.rerank + losses.widen, 9) == 0 and not unknown:
         lost = "no query loses its success" if losses.of == QUERIES else "nothing is lost in these queries"
         return Answer("loss", f"{held}: {lost}.", False)
-    if closed or not losses.given:
+    if unknown or not losses.given:
         step = "which step loses the rest is not known without the candidates (pool=…, --pool)"
         step = f"the rest stands below rank {decision.K}" if round(losses.pool, 9) == 1 else step
-        return Answer("loss", f"{held}; {'what the runs missed is not known' if closed else step}.", False)
+        return Answer("loss", f"{held}; {'what the runs missed is not known' if unknown else step}.", False)
     queries = {step: losses.limits[f"{step}-limited"] for step in (SELECTION, RETRIEVER)}
     weak, other = sorted(queries, key=lambda step: (step != losses.more, -queries[step]))
     sure, look = ("", f"Look at {_LOOK[weak]}.") if losses.more else ("; which step loses more is not shown", "")
     steps = f"The {weak} is the weak step in {counted(queries[weak], 'query', 'queries')}, the {other} in"
-    return Answer("loss", f"{held}. {steps} {queries[other]}{sure}.", bool(losses.more), look)
+    basis = ", as judged" * (decision.lines[0].figures[decision.measure.name].estimate.basis != AS_JUDGED)
+    return Answer("loss", f"{held}. {steps} {queries[other]}{basis}{sure}.", bool(losses.more), look)
 
 
 def what_next(decision: Decision, at_k: Report, losses: Losses | None, fails: str, trust: Trust) -> Answer:

@@ -24,11 +24,8 @@ WAYS = {
     "corpus": "of the whole corpus",
     "unknown": "chosen in a way that is not known",
 }
-NO_BETTER = "By these labels no run is shown to be better than luck"
 #: The steps that are proposed, in their usual sizes.
 _CONTROLS, _TAIL, _PEOPLE = 3, 10, 200
-#: With fewer, more queries are the first thing to add.
-_FEW_QUERIES = 30
 
 #: (run, measure, estimate), at the depth nearest to 10, of measures that compare a list with all labels.
 _Figures = Sequence[tuple[str, Measure, Estimate]]
@@ -44,7 +41,8 @@ def trust_of(report: Report) -> Trust:
     text = " ".join(filter(None, [verdict, *facts]))
     # Agreement over all pairs does not check a judge: its errors may differ between the runs.
     unchecked = "" if any(cell.basis == CALIBRATED for _, _, cell in figures) else _judges(known)
-    return Trust(text, facts, verdict, standing, tuple(_acts(report, _closed(figures))), known, apart, unchecked)
+    acts = tuple(_acts(report, _closed(figures)))
+    return Trust(text, facts, verdict, answer, standing, acts, known, apart, unchecked)
 
 
 # -- what the figures say ------------------------------------------------------------------------------------
@@ -119,7 +117,7 @@ def _concluded(report: Report, figures: _Figures, apart: Sequence[str] | None) -
     known = [x for x in cells if x.placebo is not None or (x.basis == CALIBRATED and not _has(x, CLOSED, STRONG))]
     if known and all(_has(cell, EQUALS_PLACEBO) for cell in known):
         perfect = any(UNLESS_PERFECT in caveat.text for cell in cells for caveat in cell.caveats)
-        return NOTHING, f"{NO_BETTER}{UNLESS_PERFECT * perfect}"
+        return NOTHING, f"By these labels no run is shown to be better than luck{UNLESS_PERFECT * perfect}"
     if any(cell.basis == CALIBRATED for cell in cells):
         roughly = ", some of them roughly" if any(cell.rough for cell in cells) else ""
         roughly += f", but not those of {enumeration(without)}" if without else ""
@@ -166,7 +164,8 @@ def _verdict(report: Report, figures: _Figures, standing: str, answer: str) -> s
         who = f"people checked only {checked} of" if checked else "no person has checked"
         kappa = None if (x := _check(known)) is None else f"{number(x.value)}{ends_text(x.low, x.high)}"
         facts += f"; {who} the judge" if kappa is None else f"; kappa of judge and people: {kappa}"
-    if report.evaluated < (_FEW_QUERIES if standing == NOTHING else FEW):
+    # With fewer, more queries are the first thing to add.
+    if report.evaluated < (30 if standing == NOTHING else FEW):
         facts += f"; they are of {counted(report.evaluated, 'query', 'queries')}: add queries first"
     return " ".join([f"{answer}. {facts}.", *_of_other_lists(report)])
 

@@ -200,8 +200,7 @@ class ClaimCheck(Plain):
         """The claims of the reference that no passage of the top K supports; none if that is not known."""
         if not self.is_known("recall", depth):
             return ()
-        rows = self.support[:, :depth]
-        return tuple(claim for claim, row in zip(self.claims, rows, strict=True) if not row.any())
+        return tuple(claim for claim, row in zip(self.claims, self.support[:, :depth], strict=True) if not row.any())
 
     def _of_support(self, name: str, depth: int) -> float:
         """What the passages of the top K that support claims say together; each passage counts once."""

@@ -84,6 +84,8 @@ class Trust(Plain):
         Sentences on who gave the labels, how passages were chosen and what was checked; doubts are caveats.
     verdict : str
         What may be concluded, and the facts behind it in a second sentence; empty without runs.
+    answer : str
+        What may be concluded alone.
     standing : {"checked", "unchecked", "nothing"}
         `checked`: people's labels calibrate the figures, or random controls show bits over a random draw. `nothing`:
         the labels show nothing about the retriever.
@@ -99,6 +101,7 @@ class Trust(Plain):
     text: str
     facts: tuple[str, ...]
     verdict: str
+    answer: str
     standing: str
     acts: tuple[str, ...]
     labels: Provenance | None

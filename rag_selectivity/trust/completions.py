@@ -312,8 +312,7 @@ class _Drawn:
         low, high = np.clip([np.min(both), np.max(both)], -furthest, furthest).tolist()
         if p > 1 - level:
             low, high = min(low, 0.0), max(high, 0.0)
-        fixed = stretched_ends(differences[finite, 0], middle, level, self.stretch)
-        return Completed(middle, low, high, fixed, p=p)
+        return Completed(middle, low, high, stretched_ends(differences[finite, 0], middle, level, self.stretch), p=p)
 
     def _outcome(
         self, measure: Measure, at: int, run: JudgedRun, together: JudgedRun, some: Sequence[Completion]

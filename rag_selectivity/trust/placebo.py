@@ -98,9 +98,8 @@ class LabelReach:
         in_lists: Any = IN_LISTS if pooled or outside_lists <= MOST_OUTSIDE * number else None
         closed = np.where(outside_top <= MOST_OUTSIDE * number, AT_K, in_lists).astype(object)
         closed[~made | exhaustive | (number == 0)] = None
-        is_judged = kept[:, Evidence().worth(judged) == 0].any(axis=1, keepdims=True) | (
-            slots >= JUDGED_FROM * returned
-        )
+        is_judged = slots >= JUDGED_FROM * returned
+        is_judged |= kept[:, Evidence().worth(judged) == 0].any(axis=1, keepdims=True)
         among = exhaustive | closed.astype(bool) | ((lowest_outside_top > 0) & is_judged)
         open_tails = bool((tail_size > tail.sum(axis=1)).any())
         return cls(number, outside_lists, outside_top, bool(chosen.any()), pooled, open_tails, closed.tolist(), among)
