@@ -131,15 +131,9 @@ def test_a_llama_index_llm_by_text(tmp_path) -> None:
 def test_a_ragas_llm_with_the_real_client(tmp_path) -> None:
     from rag_selectivity_ragas import RagasJudge
 
-    def respond(request, n) -> Reply:
-        reply = by_number(request, n)
-        if request.get("tools"):
-            name = request["tools"][0]["function"]["name"]
-            call = {"id": "1", "type": "function", "function": {"name": name, "arguments": reply.content}}
-            return Reply(content=None, message={"tool_calls": [call]})
-        return reply
+    from tests.test_ragas import by_tool
 
-    with JudgeServer(respond) as server:
+    with JudgeServer(by_tool(lambda request: json.loads(by_number(request, 0).content))) as server:
         judge = RagasJudge(model_at("ragas", server.url))
         done = graded(judge, tmp_path)
     assert (judge.name, done.graded) == ("m", 3)
@@ -195,16 +189,22 @@ def test_a_model_of_langchain_is_a_judge_as_it_is(tmp_path) -> None:
         rs.grade(QUERIES, CORPUS, POOL, store=tmp_path / "s.db", judge="gpt-5-mini")
 
 
-def test_a_ragas_llm_as_it_is_asks_the_stand_in_of_the_sample(tmp_path) -> None:
-    from openai import AsyncOpenAI
-    from ragas.llms import llm_factory
-
+def test_a_ragas_llm_as_it_is_asks_the_stand_in_of_the_sample_again_and_again(tmp_path) -> None:
+    """Its connections serve the next call, too: nothing is asked twice, also where a loop runs, as in a notebook."""
     from rag_selectivity.sample.files import judge
 
     def stand_in(request, n) -> Reply:
         return Reply(json.dumps(judge.answer(request, {})))
 
     with JudgeServer(stand_in) as server:
-        llm = llm_factory("word-overlap", client=AsyncOpenAI(base_url=server.url, api_key=KEY, max_retries=0))
-        done = rs.grade(QUERIES, CORPUS, POOL, store=tmp_path / "s.db", judge=llm, limits=FAST)
-    assert (done.judge, done.graded, done.failed) == ("word-overlap", 3, 0)
+        llm = model_at("ragas", server.url)
+
+        async def grade(*stores: str) -> None:
+            for store in stores:
+                done = rs.grade(QUERIES, CORPUS, POOL, store=tmp_path / store, judge=llm, limits=FAST)
+                assert (done.judge, done.graded, done.failed) == ("m", 3, 0)
+
+        rs.grade(QUERIES, CORPUS, POOL, store=tmp_path / "a.db", judge=llm, limits=FAST)
+        asyncio.run(grade("b.db", "c.db"))
+        rs.grade(QUERIES, CORPUS, POOL, store=tmp_path / "d.db", judge=llm, limits=FAST)
+        assert len(server.bodies) == 12

@@ -328,7 +328,7 @@ def test_a_failed_call_leaves_groundedness_undefined(tmp_path) -> None:
         ({"checks": ["recall"], "references": None, "responses": RESPONSES}, "recall needs reference answers"),
         ({"responses": {"q0": "c1."}}, "11 queries without a response"),
         ({"run": RUNS, "responses": RESPONSES}, "each run has its own responses"),
-        ({"run": RUNS, "responses": {"one": RESPONSES}}, "responses are given of one alone"),
+        ({"run": RUNS, "responses": {"one": RESPONSES}}, "responses are of one alone"),
         ({"run": RUNS, "baseline": "ones"}, "the baseline 'ones' is none of the runs one, other"),
         ({"depths": [4]}, "depth 4 is below the top 3 that is read"),
         ({"measures": ["ContextRecall@4"]}, "depth 4 is below the top 3 that is read"),

@@ -175,7 +175,7 @@ def test_a_failed_control_has_no_grade(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"tail": "200:10", "pool_depth": None}, "the pool needs a depth: give pool_depth"),
+        ({"tail": "200:10", "pool_depth": None}, "needs a pool_depth"),
         ({"tail": "200"}, "as in 200:10, got '200'"),
         ({"tail": "200:0"}, "as in 200:10, got '200:0'"),
         ({"tail": 200}, "as in 200:10, got 200"),

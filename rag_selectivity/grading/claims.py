@@ -381,9 +381,7 @@ def _responses_of(responses: Any, runs: Mapping[str, Any]) -> dict[str, dict[str
         return {}
     named = isinstance(responses, Mapping) and bool(responses) and all(str(name) in runs for name in responses)
     if named and len(responses) < len(runs):
-        raise InputError(
-            f"responses are given of {', '.join(map(str, responses))} alone, but there are {', '.join(runs)}"
-        )
+        raise InputError(f"responses are of {', '.join(map(str, responses))} alone, but runs of {', '.join(runs)}")
     tables = {str(name): table for name, table in responses.items()} if named else dict.fromkeys(runs, responses)
     if not named and len(runs) > 1:
         raise InputError(

@@ -75,9 +75,7 @@ class Tail:
         if not isinstance(text, str) or not (last.isdecimal() and drawn.isdecimal() and int(drawn) >= 1):
             raise InputError(f"tail (--tail) must be the last rank and passages to draw, as in 200:10, got {text!r}")
         if pool_depth is None:
-            raise InputError(
-                "for a tail (--tail) the pool needs a depth: give pool_depth (--pool-depth), as your largest K"
-            )
+            raise InputError("a tail (--tail) needs a pool_depth (--pool-depth): give it, such as your largest K")
         if int(last) <= pool_depth:
             raise InputError(
                 f"tail (--tail) {text} ends at rank {int(last)}, but the pool goes down to rank {pool_depth}: give a "

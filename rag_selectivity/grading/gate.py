@@ -295,10 +295,8 @@ class Gate:
         if budget.max_calls is not None and spent.requests >= budget.max_calls:
             return f"the budget of {counted(budget.max_calls, 'request')} is used up"
         reserved = [ticket, *self._under_way]
-        if (
-            budget.max_tokens is not None
-            and spent.usage.total + sum(each.worst.total for each in reserved) > budget.max_tokens
-        ):
+        tokens = spent.usage.total + sum(each.worst.total for each in reserved)
+        if budget.max_tokens is not None and tokens > budget.max_tokens:
             return (
                 f"the budget of {budget.max_tokens:,} tokens (judge.max_tokens) is too small for another request: "
                 f"{spent.usage.total:,.0f} are spent, and the next request may take {ticket.worst.total:,}"

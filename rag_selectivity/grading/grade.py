@@ -159,10 +159,9 @@ async def agrade(
             plan = _plan(pairs.sizes(), prompt, gate, by_part=in_tail is not None or drawn is not None)
             return Grading(**common, **plan, left=missing, control_power=power)
         if changed := pairs.record():
-            said = (
-                f"{labels.path}: ids of {counted(changed, 'earlier pair')} have other texts: those grades do not count"
-            )
-            warn(f"{said} (give other questions and corpora their own ids or store)", "outdated-labels", stacklevel=2)
+            said = f"{labels.path}: ids of {counted(changed, 'earlier pair')} have other texts"
+            mend = "those grades do not count (give other questions and corpora their own ids or store)"
+            warn(f"{said}: {mend}", "outdated-labels", stacklevel=2)
         with asking(asked, gate, missing, "grading", progress) as runner:
             runner.needs_answer = not cached
             await _Grading(labels, pairs, prompt, batch, seed).finish(runner)

@@ -87,9 +87,7 @@ class Budget:
         amounts = ("max_calls", "max_tokens", "max_cost", "price_in", "price_out")
         _check(self, amounts, lambda value: value is None or _is_number(value, 0), "a number ≥ 0")
         if (self.price_in is None) != (self.price_out is None):
-            raise InputError(
-                "price_in comes without price_out or the reverse: give both (judge.price_in, judge.price_out)"
-            )
+            raise InputError("only one of price_in and price_out is given: give both (judge.price_in, judge.price_out)")
 
     def price(self, usage: Usage | None) -> float | None:
         """What tokens cost; None if the prices or the tokens are unknown."""

@@ -242,9 +242,7 @@ def _rows_of(qrels: Qrels, pairs: Iterable[Pair]) -> tuple[IntArray, IntArray]:
 
 def _tail_ranks(draws: Mapping[int, Draw]) -> tuple[int, int] | None:
     """The ranks of the latest tail whose ranks are known."""
-    tails = [
-        draw.how for _, draw in sorted(draws.items()) if draw.kind == "tail" and draw.how.keys() >= {"first", "last"}
-    ]
+    tails = [draw.how for _, draw in sorted(draws.items()) if draw.kind == "tail" and {"first", "last"} <= {*draw.how}]
     return (int(tails[-1]["first"]), int(tails[-1]["last"])) if tails else None
 
 

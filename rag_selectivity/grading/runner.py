@@ -2,13 +2,15 @@
 
 import asyncio
 import functools
+import os
 import signal
 import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
@@ -453,6 +455,22 @@ def asking(judge: Judge, gate: Gate, total: int, what: str, progress: bool) -> I
             bar.close()
 
 
+#: The event loop that the next call takes, by process.
+_KEPT: dict[int, asyncio.Runner] = {}
+
+
+def _run_in_kept_loop(work: Coroutine[Any, Any, T]) -> T:
+    """As `asyncio.run`, in the loop of the last call: the connections of a model's client die with their loop."""
+    last = _KEPT.pop(os.getpid(), None)
+    with ExitStack() as to_close:
+        runner = to_close.enter_context(last or asyncio.Runner(loop_factory=asyncio.new_event_loop))
+        result = runner.run(work, context=copy_context())
+        # Threads that call at the same time have a loop each, and one of these is kept.
+        if _KEPT.setdefault(os.getpid(), runner) is runner:
+            to_close.pop_all()
+        return result
+
+
 def blocking(work: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
     """The coroutine function `aNAME` as the function `NAME` for ordinary code, with its signature and documentation."""
 
@@ -467,12 +485,12 @@ def blocking(work: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            return asyncio.run(awaited(signal.getsignal(signal.SIGINT)))
+            return _run_in_kept_loop(awaited(signal.getsignal(signal.SIGINT)))
         # An event loop runs, as in a notebook.
         from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(1) as pool:
-            return pool.submit(lambda: asyncio.run(awaited())).result()
+            return pool.submit(_run_in_kept_loop, awaited()).result()
 
     run.__name__ = run.__qualname__ = work.__name__.removeprefix("a")
     return run
