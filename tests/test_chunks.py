@@ -3,7 +3,6 @@
 import json
 import math
 import pickle
-import re
 from collections import Counter
 from fractions import Fraction
 from itertools import combinations
@@ -288,32 +287,14 @@ def test_the_page_shows_the_figures_of_cranfield(data) -> None:
     by_document = {query: [chunk.split("#")[0] for chunk in best] for query, best in by_chunk.items()}
     counts = Counter(document for document, _ in chunks)
     labels = rs.read_qrels(folder / "qrels.trec")
-    of_the_index = rs.Qrels.of(
-        {query: {d: grade for d, grade in row.items() if d in counts} for query, row in labels.to_dict().items()}
-    )
-    measures = ["Success", "BoR", "lambda", "RA-nWG"]
-    options = {"scale": "utility", "measures": measures, "depths": [10], "bootstrap": None}
-    forms = {
-        "(a)": rs.evaluate(labels, by_document, passages_of=counts, **options),
-        "(b)": rs.evaluate(of_the_index.inherit(dict(zip(ids, (d for d, _ in chunks), strict=True))), by_chunk,
-                           corpus_size=len(chunks), **options),
-        "(c)": rs.evaluate(labels, by_document, corpus_size=len(counts), duplicates="drop", **options),
-        "wrong": rs.evaluate(labels, by_document, corpus_size=len(chunks), duplicates="drop", **options),
-    }  # fmt: skip
-    # Without counts, the number of chunks as N is refused; it would have been the last of these.
+    options = {"scale": "utility", "measures": ["BoR"], "depths": [10], "bootstrap": None}
+    # Without counts, the number of chunks as N is refused.
     assert math.isnan(rs.evaluate(labels, by_document, corpus_size=len(chunks), **options)["BoR@10"].value)
 
     page = (ROOT / "docs" / "how-to" / "chunks-and-documents.md").read_text(encoding="utf-8")
-    repeats = np.mean([10 - len(set(best[:10])) for best in by_document.values()])
-    assert f"split into {len(chunks):,} chunks" in page
-    assert float(re.search(r"([\d.]+) of the top 10 chunks", page).group(1)) == pytest.approx(repeats, abs=0.015)
-    for form, report in forms.items():
-        line = next(line for line in page.splitlines() if line.startswith(f"| {form}") and "0." in line)
-        shown = [float(cell) for cell in re.findall(r"\| ([\d.]+)(?= )", line)]
-        figures_of = [report[f"{name}@10"].value for name in ("Success", "BoR", "lambda", "RA-nWG")]
-        assert shown == pytest.approx([report.corpus_size, *figures_of], abs=0.006), form
-
-
-def test_documents_with_chunks_have_no_slots_per_relevant_passage() -> None:
-    """K counts chunks, and N_p documents."""
-    assert evaluate(passages_of=COUNTS).slots_per_relevant("run") == {}
+    wrong, right = (
+        rs.evaluate(labels, by_document, corpus_size=size, duplicates="drop", **options)["BoR@10"].value
+        for size in (len(chunks), len(counts))
+    )
+    assert f"{len(chunks):,} chunks" in page
+    assert f"BoR@10 would be {wrong:.2f} rather than {right:.2f}" in page
