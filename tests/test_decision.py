@@ -143,8 +143,8 @@ def test_what_is_shown_comes_first(report) -> None:
     beaten, tied = (pair for pair in decision.pairs if pair.run == best)
     beaten, tied = (beaten, tied) if beaten.apart else (tied, beaten)
     assert decision["system"].text == (
-        f"{best} beats weak (+{beaten.difference:.2f} of the evidence); good is tied with it: these 60 queries "
-        f"would show a gap of {math.ceil(100 * tied.detectable) / 100:.2f} or more 4 times in 5."
+        f"{best} beats weak (+{beaten.difference:.2f} of the evidence); good is not told apart from it: these 60 "
+        f"queries would show a gap of {math.ceil(100 * tied.detectable) / 100:.2f} or more 4 times in 5."
     ).replace("0.", ".")
     assert decision["system"].shown
 
@@ -155,7 +155,9 @@ def test_under_ten_queries_tie_no_runs_and_advise_no_reranking(queries) -> None:
     # Each run has the passage at rank 2 in one query, and at rank 1 in the others.
     lists = [{q: ["x", "d"] if n == lost else ["d", "x"] for n, q in enumerate(labels)} for lost in (0, 1)]
     decision = decide(rs.evaluate(labels, dict(zip("ab", lists, strict=True))), k=1)
-    is_tied = decision["system"].text.startswith("a and b are tied in Success@1: these 10 queries would show a gap of ")
+    is_tied = decision["system"].text.startswith(
+        "a and b are not told apart in Success@1: these 10 queries would show a gap of "
+    )
     assert is_tied == decision["next"].text.startswith("Rerank the lists better") == (queries == 10)
     assert is_tied or decision["system"].text == "a and b: 9 queries cannot tell which is better."
     assert is_tied or decision["next"].text == "Add questions with labels: 9 questions are too few; have at least 20."
@@ -198,7 +200,7 @@ def test_every_column_that_was_asked_for_is_tested_against_the_baseline() -> Non
     decision = decide(rs.evaluate(graded, runs, measures=["nDCG", "P(rel=2)"], depths=[1], scale="trec"), k=1)
     assert decision.lines[1].figures["P(rel=2)@1"].verdict == "worse"
     by_chance = rs.evaluate(labels, runs, measures=["BoR", "nDCG"], depths=[2], corpus_size=9)
-    assert str(by_chance).startswith("System: first and second are tied in Success@2")
+    assert str(by_chance).startswith("System: first and second are not told apart in Success@2")
     assert ["second", "0.631", "−", "0.500", "−"] in [line.split() for line in str(report).splitlines()]
 
 

@@ -33,7 +33,7 @@ _OF = {"Success": " of the queries", "RA-nWG": " of the evidence"}
 
 
 def which_system(decision: Decision, doubt: str, lacks: Sequence[str], *, judges: str) -> Answer:
-    """Which runs the best one beats, which are tied with it, and of which that is open.
+    """Which runs the best one beats, which are not told apart from it, and of which that is open.
 
     `doubt` says why the labels show nothing about the retriever: then no test of these labels says which run to take.
     `judges` says by whose grades all of it is, if no person has checked these judges; `lacks` is of `without_lists`.
@@ -75,10 +75,8 @@ def which_system(decision: Decision, doubt: str, lacks: Sequence[str], *, judges
         parts.append(f"{several([first, *tied])}: {these} cannot tell which is better")
     elif tied:
         gap = max(tested[name].detectable for name in tied)
-        # Without a gap that would show, nothing says how near they are.
-        are, to = ("tied", "with") if math.isfinite(gap) else ("not told apart", "from")
-        tie = f"{several(tied)} {'is' if len(tied) == 1 else 'are'} {are} {to} it"
-        what = tie if beaten else f"{several([first, *tied])} are {are} in {measure}"
+        tie = f"{several(tied)} {'is' if len(tied) == 1 else 'are'} not told apart from it"
+        what = tie if beaten else f"{several([first, *tied])} are not told apart in {measure}"
         of = "" if beaten else _OF.get(measure.name, "")
         would = f": these {these} would show a gap of {share(np.ceil(100 * gap) / 100)}{of} or more 4 times in 5"
         parts.append(what + would if math.isfinite(gap) else what)
@@ -236,7 +234,7 @@ def _too_few(queries: float, least: int, of: int) -> list[str]:
 
 
 def _gaps(decision: Decision) -> Iterator[str]:
-    """How many queries would show the gaps to the runs that are tied with the best, the widest gap first."""
+    """How many queries would show the gaps to the runs that are not told apart from the best, the widest gap first."""
     best, queries = decision.best, decision.lines[0].figures[decision.measure.name].estimate.n
     tied = [pair for pair in decision.pairs if pair.run == best and not pair.apart and pair.difference > 0]
     for pair in sorted(tied, key=lambda pair: -pair.difference):
