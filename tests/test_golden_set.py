@@ -110,6 +110,18 @@ def test_qrels_are_labels_of_a_person(tmp_path) -> None:
     assert not build(tmp_path / "set", labels=qrels, annotator="ada", **options).is_new
 
 
+def test_nobody_is_made_the_annotator_of_grades_that_do_not_say_who_gave_them(tmp_path) -> None:
+    qrels = tmp_path / "mine.qrels"
+    qrels.write_text("q1 0 d1 2\nq1 0 d2 5\n", encoding="utf-8")
+    first, second = (build(tmp_path / "set", **{**SMALL, "labels": qrels, "corpus": {"d2": b}}).golden for b in "bB")
+    assert (first.manifest.people, first.manifest.labels["by_person"]) == ((), 0)
+    assert second.manifest.labels["changed"] == 1
+    for labels in (first.folder, first.folder / "labels.jsonl"):
+        report = rs.evaluate(labels, {"run": {"q1": ["d2", "d1"]}}, depths=[1], bootstrap=None)
+        assert "2 labels that do not say who gave them" in str(report)
+    assert build(tmp_path / "b", **{**SMALL, "labels": first}).golden.manifest.people == ()
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -218,7 +230,11 @@ def test_a_difference_names_what_changed(tmp_path) -> None:
         ("q2", "d1", 2, None),
         ("q3", "d1", None, 2),
     ]
-    assert (found.labels_added, found.labels_removed, found.corpus_changed) == ({"person": 3}, {"person": 3}, True)
+    assert (found.labels_added, found.labels_removed, found.corpus_changed) == (
+        {"not known": 3},
+        {"not known": 3},
+        True,
+    )
     told = found.to_text()
     assert "1 query added\n1 query removed\n1 query with another text\n1 weight changed\n1 passage with another" in told
     assert "2 pairs with a grade now\n2 pairs without a grade now\n1 grade changed" in told

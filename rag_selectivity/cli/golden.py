@@ -52,7 +52,7 @@ def golden_build(
     rubric : FILE
         Rubric that the labels follow, in TOML; the set keeps it.
     annotator : NAME
-        Person who gave the grades of qrels (default: the file's name).
+        Person who gave the grades of qrels (default: not known).
     date : TEXT
         Date of the version (default: now).
 

@@ -44,9 +44,9 @@ _FOUND: dict[str, tuple[str, tuple[str, ...], str]] = {
     "text-changed": (
         PROBLEM,
         ("pair",),
-        "people labelled {n} whose text has changed since (for example query {query!r}, passage {passage!r}): their "
-        "grades still count, and may be wrong now; have the same people label these pairs again (--relabel FILE lists "
-        "them for labels draw --draw file:FILE)",
+        "{n} had another text when labelled (for example query {query!r}, passage {passage!r}): their grades still "
+        "count, and may be wrong now; have people label these pairs again (--relabel FILE lists them for labels draw "
+        "--draw file:FILE)",
     ),
     "text-changed by a judge": (
         PROBLEM,
@@ -282,7 +282,7 @@ def _changed(
         # A second grade of the same person never counts as a label, nor does one that was skipped or failed.
         if row["grade"] is None or row.get("sample") or not (changed := changed_texts(row, queries, passages)):
             continue
-        if row["source"] == "human":
+        if row["source"] != "judge":
             what, annotators = of_people.setdefault(pair_of(row), (set(), set()))
             what |= changed
             annotators.add(str(row["judge"]))
@@ -291,8 +291,7 @@ def _changed(
     relabel = []
     for (query, passage), (what, annotators) in of_people.items():
         changed_text, by = "both" if len(what) == 2 else what.pop(), "+".join(sorted(annotators))
-        row = {"query_id": query, "passage_id": passage, "changed": changed_text, "annotators": by}
-        relabel.append(row)
+        relabel.append({"query_id": query, "passage_id": passage, "changed": changed_text, "annotators": by})
     return tuple(relabel), tuple(of_judges)
 
 

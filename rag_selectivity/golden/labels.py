@@ -7,15 +7,13 @@ from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.exchange import import_labels, label_table
-from rag_selectivity.grading.store import HumanLabel, Store, digest
+from rag_selectivity.grading.store import NOT_KNOWN, HumanLabel, Store, digest
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.tables.exact import kind_of, read_records
 from rag_selectivity.tables.files import is_path, json_value
 from rag_selectivity.tables.grades import SCALES
 from rag_selectivity.trust.people import is_store
 
-#: Who gave the grades of qrels, where nobody says it.
-DEFAULT_ANNOTATOR = "person"
 Row = dict[str, Any]
 Texts = Mapping[str, str | None]
 _EXPORTED = {"source", "judge", "query_id", "passage_id"}
@@ -27,9 +25,9 @@ def label_rows_of(labels: Any, *, annotator: str | None = None, grade_map: Any =
     Parameters
     ----------
     labels : path, Qrels or {query: {passage: grade}}
-        A path is a label store, an export of one, or qrels, which are taken as labels of one person.
+        A path is a label store, an export of one, or qrels.
     annotator : str, optional
-        That person. Default: the name of the file, else `person`.
+        The person whose labels the qrels are. Default: who gave them is not known.
     grade_map : str or mapping, optional
         New grade for each grade of qrels, which must be 1 to 5 in the end.
 
@@ -48,7 +46,7 @@ def label_rows_of(labels: Any, *, annotator: str | None = None, grade_map: Any =
             return label_table(store)
     with TemporaryDirectory() as folder, Store(Path(folder) / "labels.db") as store:
         if is_path(labels):
-            import_labels(store, labels, annotator=annotator, grade_map=grade_map)
+            import_labels(store, labels, annotator=annotator or NOT_KNOWN, grade_map=grade_map)
             if Path(labels).suffix.lower() == ".jsonl" and kind_of(Path(labels)) in ("jsonl", "exported"):
                 # A store would put the time of now in the place of when each label was given.
                 exported = [row for _, row in read_records(labels)]
@@ -58,7 +56,7 @@ def label_rows_of(labels: Any, *, annotator: str | None = None, grade_map: Any =
             qrels = Qrels.of(labels).regraded(grade_map)
             qrels.check_scale(SCALES["utility"])
             rows = [(query, passage, grade) for query in qrels for passage, grade in qrels[query].items()]
-            by = annotator or DEFAULT_ANNOTATOR
+            by = annotator or NOT_KNOWN
             store.put_human_labels(HumanLabel(query, passage, by, grade) for query, passage, grade in rows)
         # When these labels were given is not known.
         return [{**row, "created": None} for row in label_table(store)]
@@ -89,14 +87,14 @@ def changed_texts(row: Row, queries: Texts, passages: Texts) -> set[str]:
 
 
 def with_texts(rows: Iterable[Row], before: Iterable[Row], queries: Texts, passages: Texts) -> Iterator[Row]:
-    """The rows, where each label of a person says which texts it belongs to.
+    """The rows, where each label of a person, or of whom is not known, says which texts it belongs to.
 
     Where it does not say so itself, as in qrels, these are the texts of the version before, if that has the same grade
     of the person, and the label is not dated later; else those of now.
     """
-    known = {_identity(row): row for row in before if row["source"] == "human"}
+    known = {_identity(row): row for row in before if row["source"] != "judge"}
     for row in rows:
-        if row["source"] != "human" or row["grade"] is None:
+        if row["source"] == "judge" or row["grade"] is None:
             yield row
             continue
         earlier = known.get(_identity(row), {})

@@ -33,6 +33,8 @@ def manifest_lines(manifest: Manifest) -> Iterator[str]:
     for person in manifest.people:
         again = f", {person['again']:,} a second time" if person["again"] else ""
         yield f"  person {person['annotator']}: {counted(person['graded'], 'grade')}{again}"
+    if not (manifest.judges or manifest.people):
+        yield "  who gave the grades: not known (--annotator names a person)"
     for pool in manifest.pools:
         if pool["kind"] == "pool":
             depth = "whole lists" if pool["depth"] is None else f"to rank {pool['depth']}"
@@ -122,8 +124,8 @@ def difference_blocks(found: Difference) -> Iterator[Block]:
         (pairs.count((False, False)), "grade changed", "grades changed"),
     )
     lines = [counted(count, one, many) for count, one, many in counts if count]
-    lines += [f"{counted(count, 'label')} of {who} added" for who, count in found.labels_added.items()]
-    lines += [f"{counted(count, 'label')} of {who} removed" for who, count in found.labels_removed.items()]
+    lines += [f"{counted(count, 'label')} of {who} added or changed" for who, count in found.labels_added.items()]
+    lines += [f"{counted(count, 'label')} of {who} removed or changed" for who, count in found.labels_removed.items()]
     if found.corpus_changed:
         lines.append("the corpus is another one")
     if found.old["corpus"] != found.new["corpus"]:

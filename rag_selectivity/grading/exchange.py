@@ -249,7 +249,7 @@ def _of_export(file: Path) -> Incoming:
             numbers = label.prompt_tokens, label.completion_tokens, label.attempts, label.key[3], label.seconds
             if not all(0 <= number <= 1 << 53 for number in (*numbers, label.cost or 0)):
                 raise ValueError(f"a number is below 0 or too large: {numbers}, cost {label.cost}")
-            if row["source"] != "human":
+            if row["source"] not in ("human", "unknown"):
                 if not (of_query and of_passage):
                     raise ValueError(f"{' or '.join(_HASHES)} is missing")
                 incoming.labels.append((_settings_of(row), label))
@@ -280,13 +280,7 @@ def exported_labels(path: Path, judges: Sequence[str] | None = None, humans: boo
     """The labels of an export of a store, as `read_labels` gives them."""
     with TemporaryDirectory() as folder, Store(Path(folder) / "labels.db") as store:
         import_labels(store, path)
-        try:
-            labels = store_labels(store.path, judges, humans)
-        except InputError as error:
-            # The store is a temporary one, of which the user knows nothing.
-            raise InputError(str(error).replace(str(store.path), str(path))) from None
-    labels.source = str(path)
-    return labels
+        return store_labels(store.path, judges, humans, source=str(path))
 
 
 # -- in words ---------------------------------------------------------------------------------------------

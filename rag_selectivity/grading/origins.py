@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from rag_selectivity.errors import InputError, warn
-from rag_selectivity.grading.store import ADJUDICATION, TARGETED_DRAWS, Draw, Store
+from rag_selectivity.grading.store import ADJUDICATION, NOT_KNOWN, TARGETED_DRAWS, Draw, Store
 from rag_selectivity.grading.store.records import Pair
 from rag_selectivity.judged.origins import NO_GRADE, Chosen, LabelOrigins
 from rag_selectivity.judged.qrels import Qrels
@@ -249,12 +249,15 @@ def _tail_ranks(draws: Mapping[int, Draw]) -> tuple[int, int] | None:
 # -- files ---------------------------------------------------------------------------------------------------
 
 
-def store_labels(path: Path, judges: Sequence[str] | None = None, humans: bool = True) -> Qrels:
-    """The labels of a store, as `read_labels` gives them."""
+def store_labels(path: Path, judges: Sequence[str] | None = None, humans: bool = True, source: str = "") -> Qrels:
+    """The labels of a store, as `read_labels` gives them; `source`: the file whose labels it holds."""
     with Store(path, read_only=True) as store:
         qrels = labels_in(store, judges, humans=humans, queries=store.found_nothing())
+    qrels.source = source or str(path)
     if not len(qrels):
-        raise InputError(f"{path}: the label store has no grades yet")
+        raise InputError(f"{qrels.source}: there are no grades yet")
+    if qrels.origins is not None and not qrels.origins.judges and qrels.origins.annotators.keys() == {NOT_KNOWN}:
+        qrels.origins = None
     return without_outside_by_people(qrels)
 
 

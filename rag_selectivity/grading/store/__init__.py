@@ -10,6 +10,7 @@ All SQL of the project is in this package.
 from rag_selectivity.grading.store.connection import DatabaseError as DatabaseError
 from rag_selectivity.grading.store.connection import damaged as damaged
 from rag_selectivity.grading.store.records import ADJUDICATION as ADJUDICATION
+from rag_selectivity.grading.store.records import NOT_KNOWN as NOT_KNOWN
 from rag_selectivity.grading.store.records import TARGETED_DRAWS as TARGETED_DRAWS
 from rag_selectivity.grading.store.records import Draw as Draw
 from rag_selectivity.grading.store.records import HumanLabel as HumanLabel

@@ -25,6 +25,8 @@ Key = tuple[int, bytes, bytes, int]
 
 #: How a pair can come into a store. `unknown` is that of labels whose origin nobody wrote down.
 ORIGIN_KINDS = ("pool", "tail", "control", "person", "unknown")
+#: In the place of an annotator's name: nobody says who gave the grades.
+NOT_KNOWN = "not known"
 #: Draws for people that choose pairs by what is known of their labels: what people say of these pairs says nothing
 #: about other pairs.
 TARGETED_DRAWS = ("disagree",)

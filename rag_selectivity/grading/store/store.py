@@ -323,9 +323,9 @@ class Store:
                 origins = [Origin(draws[n], rank, json.loads(detail or "{}")) for n, rank, detail in json.loads(text)]
                 yield {**row, "origins": _origins_text(origins)}
             people = connection.execute(
-                "SELECT query_id, passage_id, 'human', annotator, grade, reason, sample, created,"
-                " nullif(lower(hex(query_hash)), ''), nullif(lower(hex(passage_hash)), ''), draw FROM human"
-                " ORDER BY annotator, query_id, passage_id, sample"
+                f"SELECT query_id, passage_id, iif(annotator = '{records.NOT_KNOWN}', 'unknown', 'human'), annotator,"
+                " grade, reason, sample, created, nullif(lower(hex(query_hash)), ''), "
+                "nullif(lower(hex(passage_hash)), ''), draw FROM human ORDER BY annotator, query_id, passage_id, sample"
             )
             said = ("query_id", "passage_id", "source", "judge", "grade", "reason", "sample", "created", *after[-2:])
             for *values, number in people:
