@@ -43,9 +43,8 @@ def test_one_success_more_never_turns_beats_its_placebo_into_says_nothing(n, cou
     for successes in range(n + 1):
         hit = set(order[:successes])
         lists = {query: ["p0" if query in hit else "z", "x", "y"] for query in labels}
-        measured = rs.evaluate(
-            labels, {"r": lists}, measures=["R", "nDCG", "RA-nWG", "RR", "AP", "BoR"], depths=[3], **OPTIONS
-        )
+        measures = ["R", "nDCG", "RA-nWG", "RR", "AP", "BoR"]
+        measured = rs.evaluate(labels, {"r": lists}, measures=measures, depths=[3], **OPTIONS)
         for key, estimate in measured.runs["r"].estimates.items():
             if estimate.above_placebo is not None:
                 now = estimate.above_placebo[0] > 0
@@ -69,3 +68,12 @@ def test_judged_queries_do_not_change_the_placebo_of_queries_with_positives_alon
     assert (before.placebo, after.placebo) == pytest.approx((0, expected))
     assert before.value == after.value
     assert after.above_placebo[0] > 0
+
+
+@pytest.mark.parametrize(("rare", "is_luck"), [(5000, False), (6, True)])
+def test_few_successes_are_no_luck_where_so_many_are_out_of_its_reach(rare, is_luck) -> None:
+    """Two of nine questions have both of their passages; of some resamples no question has."""
+    labels = {f"q{i}": [f"p{j}" for j in range(2 + i % 3)] for i in range(9)}
+    run = {query: ["p0", "p1"] if i < 2 else ["p0", "x"] for i, query in enumerate(labels)}
+    bits = rs.evaluate(labels, {"r": run}, corpus_size=rare, measures=["BoR(m=2)"], depths=[2])["BoR(m=2)@2"]
+    assert ("equals-placebo" in {caveat.code for caveat in bits.caveats}) == is_luck == (bits.above_placebo[0] <= 0)

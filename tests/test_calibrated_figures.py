@@ -46,9 +46,8 @@ def drawn(human, judge, runs, n: int, seed: int = 1, **options):
 
 
 def evaluated(labels, runs, **options):
-    return rs.evaluate(
-        labels, runs, scale="utility", corpus_size=1000, **{"measures": MEASURES, "depths": [10], **options}
-    )
+    chosen = {"measures": MEASURES, "depths": [10], **options}
+    return rs.evaluate(labels, runs, scale="utility", corpus_size=1000, **chosen)
 
 
 # -- evaluate -----------------------------------------------------------------------------------------

@@ -58,9 +58,8 @@ class Judge:
 
 def checked(tmp_path, judge=None, **options) -> ClaimReport:
     given_ = {"run": ONE, "corpus": CORPUS, "queries": QUERIES, "references": REFERENCES, "k": 3}
-    return check_claims(
-        **{**given_, "store": tmp_path / "claims.db", "judge": judge or Judge(), "limits": FAST, **options}
-    )
+    given_ |= {"store": tmp_path / "claims.db", "judge": judge or Judge(), "limits": FAST}
+    return check_claims(**{**given_, **options})
 
 
 def found_claims(run, query, depth, answers=REFERENCES) -> list[int]:

@@ -30,9 +30,8 @@ def evaluate(folder, *arguments) -> subprocess.CompletedProcess[str]:
 def test_json_equals_the_librarys(folder) -> None:
     done = evaluate(folder, "--corpus-size", "1,400", "--depths", "1,2", "--format", "json")
     assert (done.returncode, done.stderr) == (0, "")
-    expected = rs.evaluate(
-        folder / "qrels.trec", {"bm25": folder / "bm25.trec"}, corpus_size=1400, scale="utility", depths=[1, 2]
-    )
+    options = {"corpus_size": 1400, "scale": "utility", "depths": [1, 2]}
+    expected = rs.evaluate(folder / "qrels.trec", {"bm25": folder / "bm25.trec"}, **options)
     found, expected = json.loads(done.stdout), expected.with_decision(decide(expected)).to_dict()
     # What to do next is a command here and a call there.
     said, called = (each["decision"]["answers"].pop(3) for each in (found, expected))

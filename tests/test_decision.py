@@ -24,9 +24,8 @@ pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWar
 def synthetic(queries: int = 60, seed: int = 5, **skills: float):
     """Labels of 40 passages a query, and runs of 15 that put good passages first, the better the higher their skill."""
     random = np.random.default_rng(seed)
-    grades = {
-        f"q{i}": {f"d{j}": int(random.choice([1, 1, 1, 1, 2, 3, 4, 5])) for j in range(40)} for i in range(queries)
-    }
+    weighed = [1, 1, 1, 1, 2, 3, 4, 5]
+    grades = {f"q{i}": {f"d{j}": int(random.choice(weighed)) for j in range(40)} for i in range(queries)}
     runs = {
         name: {
             query: sorted(
@@ -126,9 +125,8 @@ def test_among_equal_runs_two_are_told_apart_no_more_often_than_the_level() -> N
     for seed in range(worlds):
         scale, queries = ("trec", 12) if seed % 2 else ("utility", 25)
         random = np.random.default_rng(seed)
-        grades = {
-            f"q{i}": {f"d{j}": int(g) for j, g in enumerate(random.choice([1, 1, 3, 5], 20))} for i in range(queries)
-        }
+        every = [random.choice([1, 1, 3, 5], 20) for _ in range(queries)]
+        grades = {f"q{i}": {f"d{j}": int(g) for j, g in enumerate(row)} for i, row in enumerate(every)}
         if scale == "trec":
             grades = {q: {d: int(g == 5) for d, g in row.items()} for q, row in grades.items()}
         runs = {n: {q: [f"d{j}" for j in random.permutation(20)[:10]] for q in grades} for n in ("a", "b", "c", "d")}
@@ -336,7 +334,7 @@ def test_people_who_call_nothing_relevant_leave_no_k_to_advise() -> None:
     for labels in (top, drawn(junk, judge, runs, 200)):
         decision = decide(evaluated(judge, runs, human=labels))
         assert "none is advised" in decision["K"].text
-        assert decision["trust"].text.startswith("The labels by people call nothing relevant. ")
+        assert decision["trust"].text.startswith("The labels by people call nothing relevant: ")
         assert decision["next"].text.startswith("Let a person grade 200 pairs: ")
 
 

@@ -163,9 +163,8 @@ def test_missing_values_are_a_slice_and_further_queries_are_counted() -> None:
     by = {"kind": {**dict.fromkeys(QUERIES[:30], "a"), QUERIES[30]: None, "other": "a", "more": "b"}}
     report = rs.evaluate(LABELS, {"one": RUNS["one"]}, scale="utility", depths=[3], by=by)
     assert list(report.runs["one"].slices["kind"]) == ["a", "(none)"]
-    assert "by kind: 2 queries of by['kind'] are not measured; 30 queries without a value are the slice (none)" in (
-        report.runs["one"].notes
-    )
+    said = "by kind: 2 queries of by['kind'] are not measured; 30 queries without a value are the slice (none)"
+    assert said in report.runs["one"].notes
 
 
 @pytest.mark.parametrize(

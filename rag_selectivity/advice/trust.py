@@ -100,8 +100,8 @@ def _concluded(report: Report, figures: _Figures, apart: Sequence[str] | None) -
     if apart is not None:
         return NOTHING, f"{apart[0][0].upper()}{apart[0][1:]}"
     if (without := _uncalibrated(report)) and len(without) == len(report.runs):
-        few = "are too few, or of too few kinds, to calibrate a figure"
-        return NOTHING, f"The labels by people {'call nothing relevant' if _is_all_junk(report) else few}"
+        why = "call nothing relevant: too few" if _is_all_junk(report) else "are too few, or of too few kinds,"
+        return NOTHING, f"The labels by people {why} to calibrate a figure"
     cells, closed = [cell for _, _, cell in figures], _closed(figures)
     graded = f"passages of the top {nearest_depth(report.depths)}" if closed == STRONG else "retrieved passages"
     only = f"only {graded} were graded, so nothing is known about the others"

@@ -78,13 +78,10 @@ class LabelFacts:
     def of(cls, run: JudgedRun, plan: Plan, found: IntArray) -> LabelFacts:
         """Of a run at the depths of a plan; `found` counts the labels of each query that some list or pool holds."""
         depths = np.array(sorted({*cutoffs_in(plan), WHOLE_LIST}))
-        return cls(
-            {depth: i for i, depth in enumerate(depths.tolist())},
-            LabelReach.of(run, depths, found),
-            tail_ranks=None if run.qrels is None or run.qrels.origins is None else run.qrels.origins.tail_ranks,
-            controls=run.controls is not None,
-            exhaustive=run.policy.unjudged == "worst",
-        )
+        place = {depth: i for i, depth in enumerate(depths.tolist())}
+        tails = None if run.qrels is None or run.qrels.origins is None else run.qrels.origins.tail_ranks
+        reach, worst = LabelReach.of(run, depths, found), run.policy.unjudged == "worst"
+        return cls(place, reach, tails, controls=run.controls is not None, exhaustive=worst)
 
     @property
     def shuffled_among_labels(self) -> dict[int, NDArray[np.bool_]]:

@@ -218,12 +218,9 @@ def provenance_of(qrels: Qrels, *, scale: Scale | None = None) -> Provenance:
     if origins is None:
         (first, *others) = np.unique(qrels.grade).tolist() or [0]
         return Provenance(qrels.size, only_expected=not others and first >= scale.relevant_from)
-    chosen, left = {}, np.ones(len(qrels.query), bool)
-    for how in (Chosen.POOL, Chosen.TAIL, Chosen.CONTROL, Chosen.PERSON):
-        rows = origins.are(how) & left
-        chosen[str(how.name).lower()] = int(rows.sum())
-        left &= ~rows
-    chosen["unknown"] = int(left.sum())
+    ways = ("pool", "tail", "control", "person")
+    first_way = np.select([origins.are(Chosen[way.upper()]) for way in ways], [*range(len(ways))], len(ways))
+    counts = np.bincount(first_way, minlength=len(ways) + 1).tolist()
     if len(judges := dict(origins.judges)) == 1:
         # Its source may hold labels of more queries than these.
         judges = dict.fromkeys(judges, int((origins.judge_grade != NO_GRADE).sum()))
@@ -235,7 +232,7 @@ def provenance_of(qrels: Qrels, *, scale: Scale | None = None) -> Provenance:
     both = Ground.of(by_judge, at_random[judged], stand_for=origins.take(judged).stand_for)
     return Provenance(
         labels=len(qrels.query),
-        chosen={how: count for how, count in chosen.items() if count},
+        chosen={way: count for way, count in zip((*ways, "unknown"), counts, strict=True) if count},
         judges=judges,
         annotators=origins.annotators,
         by_people=int(origins.by_person.sum()),
