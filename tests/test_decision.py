@@ -281,6 +281,7 @@ def test_losses_by_hand(tmp_path, pooled, seed) -> None:
             assert "Not known" in loss
             continue
         assert f"hold a success for {sum(held) / 60:.1%} of the queries; the top 4 keeps {selected:.1%} of that" in loss
+        assert ("retrievals, the" in loss) == (words == str(monitor.report()))
         steps = loss.replace("is the weak step ", "")
         assert all(f"{step} in {n}" in steps for step, n in (("selection", lost), ("retriever", 60 - sum(held))))
     act = decide(evaluated, k=4)["next"]
@@ -399,7 +400,7 @@ def test_missing_lists_advise_no_k_and_few_empty_ones_are_named() -> None:
     told = decided(grades, {"half": half})["K"].text
     assert "none is advised for half: 30 of 60 retrievals failed, came back empty or" in told
     decision = decided(grades, {"most": {**whole, "q1": [], "q2": []}})
-    assert "Look at the 2 retrievals that failed or came back empty." in decision["next"].more
+    assert "Look at the 2 retrievals without a passage." in decision["next"].more
 
 
 def test_questions_without_a_figure_are_counted_among_all() -> None:
@@ -465,7 +466,7 @@ def test_random_controls_check_the_labels() -> None:
 def test_where_nothing_is_lost_no_step_is_blamed() -> None:
     grades = {f"q{i}": {"a": 1} for i in range(20)}
     decision = decide(rs.evaluate(grades, {q: ["a", "x", "y"] for q in grades}, scale="trec"), k=1)
-    assert decision["loss"].text.endswith(": no query loses its success.")
+    assert decision["loss"].text.endswith(": nothing is lost in these queries.")
 
 
 # -- every view -----------------------------------------------------------------------------------------------

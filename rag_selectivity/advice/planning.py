@@ -125,9 +125,8 @@ def _discordant_shares(success: float, other: float, correlation: float) -> tupl
     joints = max(0.0, success + other - 1), min(success, other)
     lowest, highest = ((joint - success * other) / spread for joint in joints)
     if not lowest - 1e-12 <= correlation <= highest + 1e-12:
-        possible = f"give one from {lowest:.3f} to {highest:.3f}"
-        rates = f"success rates of {success:.3g} and {other:.3g}"
-        raise InputError(f"correlation {correlation!r} is impossible for {rates}: {possible}")
+        impossible = f"correlation {correlation!r} is impossible for success rates of {success:.3g} and {other:.3g}"
+        raise InputError(f"{impossible}: give one from {lowest:.3f} to {highest:.3f}")
     both = success * other + correlation * spread
     return max(0.0, success - both), max(0.0, other - both)
 

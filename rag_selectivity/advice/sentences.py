@@ -95,10 +95,14 @@ def without_lists(report: Report) -> list[str]:
     return [f"{run} has no list for {at.sum()} of {len(at)} queries" for run, at in missing.items() if at.any()]
 
 
-def outage(judged: JudgedRun) -> tuple[str, bool]:
-    """How many retrievals failed, if it is certain that too many do; and whether most did. A missing list is one."""
+def outage(judged: JudgedRun, live: bool) -> tuple[str, bool]:
+    """How many retrievals failed, if it is certain that too many do; and whether most did. A missing list is one.
+
+    A `live` list may be that of a question for which nobody searched.
+    """
     empty, asked = int((judged.returned == 0).sum()), len(judged)
-    how = "failed, came back empty or are missing" if judged.missing.any() else "failed or came back empty"
+    lacking = "were not made" if live else "are missing"
+    how = f"failed, came back empty or {lacking}" if live or judged.missing.any() else "failed or came back empty"
     failed = f"{empty:,} of {counted(asked, 'retrieval')} {how}"
     most, (low, _) = 2 * empty > asked, clopper_pearson(empty, asked, 0.025)
     return failed if most or low > _FAILING else "", most
@@ -153,21 +157,19 @@ _LOOK = {
 }
 
 
-def where_the_loss_is(decision: Decision, losses: Losses | None, why: str, *, unknown: bool) -> Answer:
+def where_the_loss_is(decision: Decision, losses: Losses | None, why: str, *, unknown: bool, live: bool) -> Answer:
     """Which step of the best run loses evidence, and in how many queries; `why` the losses are not known.
 
-    `unknown` says that no label tells what the runs missed.
+    `unknown` says that no label tells what the runs missed. A `live` list is one of several retrievals of its query.
     """
     if losses is None:
         return Answer("loss", f"Not known for {decision.best}: {why}.", False)
-    evidence, each = f"{percent(losses.pool)} of the {losses.of}", " on average"
-    if losses.of == QUERIES:
-        evidence, each = f"a success for {percent(losses.pool)} of the queries", ""
+    what, each = ("a success for ", "") if losses.of == QUERIES else ("", " on average")
     kept = "" if math.isnan(part := losses.selected) else f"; the top {decision.K} keeps {percent(part)} of that{each}"
-    held = f"{decision.best}'s {'candidates' if losses.given else 'lists'} hold {evidence}{kept}"
+    evidence = f"{what}{percent(losses.pool)} of the {losses.of}{kept}"
+    held = f"{decision.best}'s {'candidates' if losses.given else 'lists'} hold {evidence}"
     if round(losses.rerank + losses.widen, 9) == 0 and not unknown:
-        lost = "no query loses its success" if losses.of == QUERIES else "nothing is lost in these queries"
-        return Answer("loss", f"{held}: {lost}.", False)
+        return Answer("loss", f"{held}: nothing is lost in these queries.", False)
     if unknown or not losses.given:
         step = "which step loses the rest is not known without the candidates (pool=…, --pool)"
         step = f"the rest stands below rank {decision.K}" if round(losses.pool, 9) == 1 else step
@@ -175,7 +177,8 @@ def where_the_loss_is(decision: Decision, losses: Losses | None, why: str, *, un
     queries = {step: losses.limits[f"{step}-limited"] for step in (SELECTION, RETRIEVER)}
     weak, other = sorted(queries, key=lambda step: (step != losses.more, -queries[step]))
     sure, look = ("", f"Look at {_LOOK[weak]}.") if losses.more else ("; which step loses more is not shown", "")
-    steps = f"The {weak} is the weak step in {counted(queries[weak], 'query', 'queries')}, the {other} in"
+    lists = counted(queries[weak], *(["retrieval"] if live else ["query", "queries"]))
+    steps = f"The {weak} is the weak step in {lists}, the {other} in"
     basis = ", as judged" * (decision.lines[0].figures[decision.measure.name].estimate.basis != AS_JUDGED)
     return Answer("loss", f"{held}. {steps} {queries[other]}{basis}{sure}.", bool(losses.more), look)
 
@@ -213,7 +216,7 @@ def what_next(decision: Decision, at_k: Report, losses: Losses | None, fails: st
     acts += grade if lacking > 0.75 and hold_junk(best) else []
     acts += [*few, *trust.acts] if few or not believed else [*_gaps(decision), *trust.acts, *_steps(decision, losses)]
     empty = 0 if fails else int((best.returned[~best.missing] == 0).sum())
-    acts += [f"Look at the {counted(empty, 'retrieval')} that failed or came back empty."] * bool(empty)
+    acts += [f"Look at the {counted(empty, 'retrieval')} without a passage."] * bool(empty)
     if not acts:
         # What the best run shows may lack labels, and there may be few questions.
         mend = f"Mend the retrieval: its lists are not shown to be better than luck. Look at {_LOOK[RETRIEVER]}."

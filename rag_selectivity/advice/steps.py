@@ -36,8 +36,7 @@ def drawing(steps: Steps, draw: str) -> str:
     >>> drawing(Steps(labels="labels.db", files=["bm25.trec"]), "calibrate:200").partition(" --draw ")[0]
     'rag-selectivity labels draw labels.db bm25.trec --queries QUERIES --corpus CORPUS'
     """
-    texts = ["--queries", steps.queries, "--corpus", steps.corpus]
-    drawn = [steps.labels, *steps.files, *texts, "--draw", draw, "--output", "task.html"]
+    texts = ["--queries", steps.queries, "--corpus", steps.corpus, "--draw", draw, "--output", "task.html"]
     in_memory = any(run.rpartition("=")[2] == "RUN" for run in steps.files)
     before = "write the lists and texts as files (how-to: annotation), then " if in_memory else ""
-    return before + shlex.join(["rag-selectivity", "labels", "draw", *drawn])
+    return before + shlex.join(["rag-selectivity", "labels", "draw", steps.labels, *steps.files, *texts])
