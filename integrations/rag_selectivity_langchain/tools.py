@@ -112,9 +112,8 @@ class ToolSelectivityCallback(ToolWatcher, BaseCallbackHandler):  # type: ignore
             return super().definitions_of(tool)
         if isinstance(tool, Mapping) and isinstance(tool.get("function_declarations"), Sequence):
             return [each for inner in tool["function_declarations"] for each in self.definitions_of(inner)]
-        return [
-            ToolDefinition.of(tool if isinstance(tool, Mapping) else convert_to_openai_tool(tool), self.count_tokens)
-        ]
+        described = tool if isinstance(tool, Mapping) else convert_to_openai_tool(tool)
+        return [ToolDefinition.of(described, self.count_tokens)]
 
 
 def _asked(messages: Sequence[Any]) -> tuple[str, bool]:

@@ -118,7 +118,7 @@ def selectivity(
         if by_texts := [key for i, key in enumerate(rows) if of_ids - of_texts and i in of_texts - of_ids]:
             rows |= {key: replace(rows[key], ids=None) for key in by_texts}
             passages |= {key: rows[key].passages(grades[key]) for key in by_texts}
-            notes.append(f"{len(by_texts):,} of {len(rows):,} samples have labels by texts: their passages go by these")
+            notes.append(f"{len(by_texts):,} of {len(rows):,} samples meet labels by texts alone, and go by these")
         if by_texts or len(known_by.get(ID, ())) >= max(map(len, known_by.values()), default=0):
             identity = ID
         elif by_text and known_by[ID] <= known_by[TEXT]:
@@ -144,11 +144,12 @@ def selectivity(
     if by_text:
         such = "all" if identity == TEXT else "their"
         notes.append(f"{by_text:,} of {len(rows):,} samples have no retrieved_context_ids: {such} passages go by texts")
+    if unused := [key for key in rows if labels is not None and not grades[key] and rows[key].expected(False)]:
+        why = "references of their own are not used beside labels: grade them too, or measure them without labels"
+        notes.append(f"{len(unused):,} of {len(rows):,} samples have no label in those that were given, and {why}")
     if dropped:
-        notes.append(
-            f"{len(dropped):,} samples were asked and have no row, as an experiment drops rows that fail; the first "
-            f"are {examples(row.query for row in dropped.values())}"
-        )
+        first = examples(row.query for row in dropped.values())
+        notes.append(f"{len(dropped):,} samples were asked and have no row, as an experiment drops what fails: {first}")
     elif asked is None and isinstance(dataset, Experiment):
         notes.append("an experiment drops rows that fail: give asked=dataset, so that they count")
     facts = {"taken": measured.identity} if measured.chosen is None else measured.chosen.facts
