@@ -49,9 +49,8 @@ def test_never_more_requests_than_max_calls(tmp_path, mode: Mode) -> None:
     with HostileServer(mode) as server:
         done = run(tmp_path, server.url, "--max-calls", "9", *QUICK)
         assert len(server.requests) == done.data["requests"] == 9
-    assert done.code == 1
+    assert (done.code, "budget" in done.data["stopped"]) == (1, True)
     assert done.data["graded"] == len(grades(tmp_path)) < 10
-    assert "budget" in done.data["stopped"]
     assert "labels.db" in done.data["resume"]
 
 
@@ -97,9 +96,20 @@ def test_a_token_budget_holds_with_many_calls_in_flight(tmp_path) -> None:
         assert done.data["usage"]["prompt_tokens"] + done.data["usage"]["completion_tokens"] == server.tokens
         # The worst case is the answer's limit, so that what stays unspent is less than what two calls reserve.
         assert server.tokens > 20000 - 2 * 3000
-    assert done.code == 1
-    assert "budget" in done.data["stopped"]
+    assert (done.code, "budget" in done.data["stopped"]) == (1, True)
     assert done.data["usage_from"] == "server"
+
+
+def test_a_token_budget_holds_where_the_language_changes(tmp_path) -> None:
+    write_pairs(tmp_path, 40, {number: "塔" * 2000 if number % 5 else "The tower" for number in range(40)})
+
+    def counts(request, n) -> Reply:
+        tokens = sum(0.2 if letter.isascii() else 1.2 for letter in request.text)
+        return but(good, delay=0.2, usage={"prompt_tokens": int(tokens), "completion_tokens": 20})(request, n)
+
+    with HostileServer(counts) as server:
+        run(tmp_path, server.url, "-c", "judge.max_tokens=15000", "-c", "judge.max_answer_tokens=50")
+        assert 8000 < server.tokens <= 15000
 
 
 @pytest.mark.parametrize("obeys", [True, False])

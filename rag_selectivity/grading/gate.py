@@ -32,6 +32,9 @@ _LOOK_AGAIN = 0.05
 LONGEST_BACKOFF = 60.0
 #: Tokens in a byte, until the endpoint has counted a prompt; four characters are about one token.
 _TOKENS_IN_A_BYTE = 0.25
+#: In a byte beyond ASCII at least so many are reserved, whatever prompts in English have taught: a Chinese or Thai
+#: character has three bytes, and takes up to 1.5 tokens.
+_BEYOND_ASCII = 0.5
 _MARGIN = 1.1
 #: No request costs more, in any currency.
 _HIGHEST_COST = 1e9
@@ -92,10 +95,10 @@ class Spending:
 
 @dataclass(eq=False, slots=True)
 class _Ticket:
-    """A request that may be sent, and what is reserved for it."""
+    """A request that may be sent, and what is reserved for it; its prompt has bytes of ASCII, and others."""
 
     worst: Usage
-    prompt_bytes: int
+    prompt_bytes: tuple[int, int]
     answer_tokens: int
     cost: float
     sent: float = 0.0
@@ -160,7 +163,9 @@ class Gate:
         JudgeFailure
             If the request failed.
         """
-        prompt_bytes = sum(len(message["content"].encode("utf-8", "surrogatepass")) for message in messages)
+        prompt = "".join(message["content"] for message in messages)
+        of_ascii = len(prompt.encode("ascii", "ignore"))
+        prompt_bytes = of_ascii, len(prompt.encode("utf-8", "surrogatepass")) - of_ascii
         ticket = await self._enter(prompt_bytes, answer_tokens, again)
         usage, ended = ticket.worst, "answered"
         cost: float | None = None
@@ -222,7 +227,7 @@ class Gate:
         except TimeoutError:
             raise JudgeFailure(f"no answer within {self.limits.timeout:g} s", "timeout") from None
 
-    async def _enter(self, prompt_bytes: int, answer_tokens: Callable[[], int], again: bool) -> _Ticket:
+    async def _enter(self, prompt_bytes: tuple[int, int], answer_tokens: Callable[[], int], again: bool) -> _Ticket:
         may_go = asyncio.Event()
         place = asyncio.get_running_loop(), may_go
         with self._lock:
@@ -253,17 +258,16 @@ class Gate:
 
     def _wake(self) -> None:
         """Let as many requests in line, of whatever thread, look whether they may go as there is room for."""
-        running = asyncio.get_running_loop()
         with self._lock:
             room = max(1, self.concurrency - len(self._under_way))
             for loop, may_go in islice(self._line, room):
-                if loop is running:
-                    may_go.set()
-                else:
-                    loop.call_soon_threadsafe(may_go.set)
+                loop.call_soon_threadsafe(may_go.set)
 
-    def _ticket(self, prompt_bytes: int, answer_tokens: int) -> _Ticket:
-        prompt = int(prompt_bytes * self._tokens_in_a_byte * _MARGIN) + 16
+    def _prompt_tokens(self, prompt_bytes: tuple[int, int]) -> float:
+        return prompt_bytes[0] * self._tokens_in_a_byte + prompt_bytes[1] * max(self._tokens_in_a_byte, _BEYOND_ASCII)
+
+    def _ticket(self, prompt_bytes: tuple[int, int], answer_tokens: int) -> _Ticket:
+        prompt = int(self._prompt_tokens(prompt_bytes) * _MARGIN) + 16
         worst = Usage(prompt, max(answer_tokens, self._longest_answer))
         price = self.budget.price(worst)
         cost = worst.total * self._dearest_token if price is None else price
@@ -352,10 +356,9 @@ class Gate:
                 return
             self.spending.counted += 1
             self._longest_answer = max(self._longest_answer, reply.usage.completion_tokens)
-            if ticket.prompt_bytes and reply.usage.prompt_tokens:
-                share = reply.usage.prompt_tokens / ticket.prompt_bytes
-                first = self.spending.counted == 1
-                self._tokens_in_a_byte = share if first else max(share, self._tokens_in_a_byte)
+            if (size := sum(ticket.prompt_bytes)) and reply.usage.prompt_tokens:
+                share = reply.usage.prompt_tokens / size
+                self._tokens_in_a_byte = share if self.spending.counted == 1 else max(share, self._tokens_in_a_byte)
 
     def _failed(self, ticket: _Ticket, failure: JudgeFailure) -> None:
         with self._lock:
@@ -377,7 +380,7 @@ class Gate:
             answers = spending.counted + spending.estimated
             typical = spending.usage.completion_tokens // answers if answers else 0
             spending.estimated += 1
-            return Usage(int(ticket.prompt_bytes * self._tokens_in_a_byte), typical)
+            return Usage(int(self._prompt_tokens(ticket.prompt_bytes)), typical)
 
     def _hold(self, failure: JudgeFailure) -> None:
         """Send nothing for as long as the endpoint asks, or for a growing time if it does not say."""
@@ -396,4 +399,4 @@ class Gate:
     def _estimate(self, ticket: _Ticket, reply: Reply) -> Usage:
         content = "" if reply.content is None else str(reply.content)
         written = len(content.encode(errors="replace")) + len((reply.reasoning or "").encode())
-        return Usage(int(ticket.prompt_bytes * self._tokens_in_a_byte) + 8, int(written * _TOKENS_IN_A_BYTE) + 1)
+        return Usage(int(self._prompt_tokens(ticket.prompt_bytes)) + 8, int(written * _TOKENS_IN_A_BYTE) + 1)
