@@ -395,6 +395,7 @@ def test_an_alarm_when_it_begins_and_when_it_ends(caplog) -> None:
     harm = next(alarm for alarm in heard if alarm.condition == "Harm > .4")
     assert str(harm).endswith("UTC (the true figure may be nearer to the limit)")
     assert harm.value == 0.5
+    assert "alert 'Harm > .4': passages without a label do not count; in Harm(unjudged=harmful)" in caplog.text
     assert f"ALARM Harm > .4: 0.5 over the last {harm.n} retrievals since" in caplog.text
     record(400, "good?", ["a"], 10)
     ended = heard[len(conditions) :]

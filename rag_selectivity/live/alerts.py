@@ -162,6 +162,8 @@ class _Watched:
                 self._weights = _TESTED[form](self.limit)
             else:
                 LOG.error("alert %r: %s is no mean, so it cannot be tested", self.text, self.measure)
+            if self.measure is not None and (whole := self.measure.upper_end) is not None:
+                LOG.warning("alert %r: passages without a label do not count; in %s they do", self.text, whole)
         self.outcome = outcome
         rows = np.stack([part[:, 0] for part in outcome.parts], axis=1)
         known = rows[~np.isnan(rows[:, 0])]

@@ -228,10 +228,8 @@ class Window:
         outcomes = [measure.outcome(judged, at).settled() for measure, at in plan]
         # Live retrievals cannot be repeated, so a later report is not compared with this one query by query.
         figures = Figures(judged.queries, plan, outcomes, (judged, None), (Facts(), None))
-        notes = [*self._notes(traffic, len(rows) - len(without), queries - len(without)), *more]
-        report = report_on(
-            {self.name: figures}, self.measures, bootstrap, {self.name: notes}, provenance=self.labels.provenance
-        )
+        notes = {self.name: [*self._notes(traffic, len(rows) - len(without), queries - len(without)), *more]}
+        report = report_on({self.name: figures}, self.measures, bootstrap, notes, provenance=self.labels.provenance)
         run = replace(report.runs[self.name], input={})
         return replace(report, runs={self.name: run}, corpus_size=self.corpus_size)
 
