@@ -2,7 +2,6 @@
 
 import asyncio
 import math
-import re
 
 import numpy as np
 import pytest
@@ -81,8 +80,7 @@ def test_what_found_nothing_counts_by_references_that_are_texts() -> None:
     with pytest.raises(rs.InputError, match="no sample has labels"):
         m.selectivity([empty, {**empty, "user_input": "who?", "retrieved_context_ids": ["a"]}])
     # Beside labels, references do not count.
-    report = m.selectivity(rows, {"q1?": {"text a": 1}}, **options)
-    assert any(note.startswith("7 of 8 samples have no label in those") for note in report.runs["ragas"].notes)
+    assert "7 of 8 samples have no label in" in str(m.selectivity(rows, {"q1?": {"text a": 1}}, **options))
     # What has no reference at all leaves those that found nothing as failures.
     failed = m.selectivity([*([{**empty, "reference_context_ids": ["a"]}] * 3), unlabelled], **options)
     assert "3 of 3 retrievals failed or came back empty" in str(failed)
@@ -205,8 +203,8 @@ def test_rows_without_ids_go_by_their_texts_beside_rows_with_ids(absent) -> None
     core = expected(["RA-nWG", "Harm"])
     for name in ("RA-nWG@2", "Harm@2"):
         assert report[name].value == pytest.approx(core[name].value)
-    have = "labels by texts alone, and go by these" if absent == "nowhere" else "no retrieved_context_ids: "
-    assert any(re.match(f"4 of 8 samples (have|meet) {have}", note) for note in report.runs["ragas"].notes)
+    have = "meet labels by texts alone, and go" if absent == "nowhere" else "have no retrieved_context_ids: "
+    assert any(note.startswith(f"4 of 8 samples {have}") for note in report.runs["ragas"].notes)
     wanted = pytest.approx(core["RA-nWG@2"].value)
     assert np.mean(run([m.SelectivityMetric("RA-nWG@2", labels, scale="utility")], rows)["RA-nWG@2"]) == wanted
 
