@@ -139,7 +139,7 @@ class Shared:
     Output
     ------
     details
-        Print every table, interval and note below the first screen. A file has them.
+        Print every table, interval and note below the first screen; a file has them.
     """
 
 
