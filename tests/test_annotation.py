@@ -180,15 +180,11 @@ def test_the_store_keeps_the_draw(world) -> None:
         origins = {(q, p): o for q, p, o in store.origins() if o.draw.kind == "person"}
     assert set(origins) == set(task.drawn)
     for (query, passage), origin in origins.items():
-        assert (origin.draw.source, origin.draw.how["design"], origin.draw.how["task"]) == (
-            "person",
-            "calibrate:60",
-            task.id,
-        )
-        place = "in a list" if passage in runs["bm25"][query] else "outside"
+        how, listed = origin.draw.how, runs["bm25"][query]
+        assert (origin.draw.source, how["design"], how["task"]) == ("person", "calibrate:60", task.id)
+        place = "in a list" if passage in listed else "outside"
         assert origin.detail["stratum"] == f"{world.grades[query, passage]} {place}"
         assert origin.detail["weight"] >= 1
-        listed = runs["bm25"][query]
         ranks = {"bm25": listed.index(passage) + 1} if passage in listed else None
         assert origin.detail.get("ranks") == ranks
     assert task_of(world, "calibrate:60", runs=runs) == task
@@ -266,6 +262,17 @@ def test_labels_of_a_part_of_a_tail_change_no_figure_of_the_judge(world) -> None
     assert rs.evaluate(world.store, runs, **asked)["Harm@5"].value > before["Harm@5"].value
 
 
+def test_pairs_that_people_skipped_are_said_and_mark_calibrated_figures(world) -> None:
+    runs = {"bm25": {q: row[:10] for q, row in world.run.items()}}
+    task = task_of(world, "calibrate:100", runs=runs)
+    for skipped, level in ((3, "note"), (30, "soft")):
+        put(world, task, {i: None if i < skipped else 3 for i in range(len(task.items))})
+        report = rs.evaluate(world.store, runs, measures=["Harm"], depths=[10], human=world.store)
+        (said,) = [each for each in report.runs["bm25"].caveats if each.code == "people-not-drawn"]
+        assert (said.level, said.text[:35]) == (level, f"People skipped {skipped} of 100 drawn pairs"[:35])
+        assert [said.text] * (level == "soft") == [x.text for x in report["Harm@10"].caveats if x.code == said.code]
+
+
 def test_contradictions_with_earlier_labels_are_named(world) -> None:
     task = task_of(world)
     item = task.items[4]
@@ -338,14 +345,13 @@ def test_a_sample_speaks_for_all_pairs_that_the_judge_graded(world) -> None:
     # The judge is right in the lists, and too kind outside of them.
     people = {pair: grade if i % 20 < 3 else max(1, grade - 2) for i, (pair, grade) in enumerate(world.grades.items())}
     bias = sum(world.grades[pair] - grade for pair, grade in people.items()) / len(people)
+    runs = {"bm": world.run, "back": world.run}
     for draw in ("calibrate:80", "calibrate:40"):
         task = task_of(world, draw, runs={"bm": world.run}, list_depth=3)
         with Store(world.store) as store:
             given = [(item.query, item.passage) for item in task.items if item.sample == 0]
             store.put_human_labels(HumanLabel(*pair, "ada", people[pair], draw=task.draw) for pair in given)
-        report = rs.agree(
-            world.store, world.store, runs={"bm": world.run, "back": world.run}, bootstrap=rs.Bootstrap(50)
-        )
+        report = rs.agree(world.store, world.store, runs=runs, bootstrap=rs.Bootstrap(50))
         assert report.agreement.of == report.agreement.confusion.sum() == 400
         assert report.agreement.bias.value == pytest.approx(bias, abs=0.1)
         judged = rs.evaluate(rs.read_qrels(world.store, judges=["strict-judge"]), {"r": world.run}, measures=["Harm"])

@@ -36,7 +36,7 @@ CAVEATS = {
     "agreement-too-low": ("strong",),
     "outdated-labels": ("soft",),
     "unknown-origin": ("note",),
-    "people-not-drawn": ("soft",),
+    "people-not-drawn": ("soft", "note"),
     "strata-without-labels": ("soft", "note"),
 }
 _PROGRAMS = (ROOT / "tests" / "codes.md").read_text(encoding="utf-8")

@@ -23,16 +23,9 @@ def test_two_runs_at_once_pay_for_few_pairs_twice(tmp_path) -> None:
         return {"reason": "so", "grade": 3}
 
     def run(_: int) -> Any:
-        return rs.grade(
-            QUERIES,
-            CORPUS,
-            {query: [*CORPUS] for query in QUERIES},
-            store=tmp_path / "labels.db",
-            judge=judge,
-            limits=rs.Limits(concurrency=4),
-            pool_depth=30,
-            progress=False,
-        )
+        lists, limits = {query: [*CORPUS] for query in QUERIES}, rs.Limits(concurrency=4)
+        options = {"judge": judge, "limits": limits, "pool_depth": 30, "progress": False}
+        return rs.grade(QUERIES, CORPUS, lists, store=tmp_path / "labels.db", **options)
 
     with ThreadPoolExecutor() as threads:
         assert [each.left for each in threads.map(run, range(2))] == [0, 0]

@@ -48,6 +48,8 @@ LEAST_QUERIES, LEAST_SHARE, LEAST_SHARE_OF_FEW, LEAST_EFFECTIVE = 30, 2 / 3, 0.9
 
 #: A list is judged clearly less than another where the shares of their slots differ by more.
 _CLEARLY_LESS = 0.1
+#: Where people skipped a larger share of what was drawn for them, the others may be no random sample any more.
+_MANY_SKIPPED = 0.05
 #: A difference this small is that of the order in which queries were added up.
 _ROUNDING = 1e-12
 
@@ -129,6 +131,10 @@ def of_origins(known: Provenance | None) -> Iterator[Caveat]:
         pairs_of = counted(apart, "pair that people graded was", "pairs that people graded were")
         worth = "pairs that somebody picked can make the judge look better or worse than it is."
         yield Caveat(NOT_DRAWN, f"{pairs_of} not drawn by this tool: {worth}", SOFT, {"pairs": apart})
+    if known.judges and (skipped := known.drawn_for_people.get("skipped", 0)):
+        drawn = sum(known.drawn_for_people.values())
+        text = f"People skipped {skipped:,} of {counted(drawn, 'drawn pair')}: these may differ from the others."
+        yield Caveat(NOT_DRAWN, text, SOFT if skipped > _MANY_SKIPPED * drawn else NOTE, {"skipped": skipped})
 
 
 def of_labels(
@@ -147,6 +153,7 @@ def of_labels(
     is_of_lists = measure.higher_is_better is not None and not measure.compares_with_all_labels
     if is_of_lists and measure.name != "Judged" and not math.isnan(estimate.value):
         yield from (each for each in known if each.code == NO_AGREEMENT)
+    yield from (x for x in known if estimate.basis == CALIBRATED and x.level == SOFT and "skipped" in x.figures)
 
 
 def of_concentration(effective: float, n: int) -> tuple[Caveat, ...]:

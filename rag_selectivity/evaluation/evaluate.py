@@ -178,9 +178,8 @@ def measure_all(
 
 def usual_depths(judged: Mapping[str, JudgedRun]) -> IntArray:
     """The depths of a report, if none are given."""
-    runs = judged.values()
-    sizes = [int(run.corpus_size.max()) for run in runs if run.corpus_size is not None and len(run.corpus_size)]
-    return default_depths(max(int(run.returned.max(initial=1)) for run in runs), min(sizes, default=None))
+    sizes = [int(x.corpus_size.max()) for x in judged.values() if x.corpus_size is not None and len(x.corpus_size)]
+    return default_depths(max(int(run.returned.max(initial=1)) for run in judged.values()), min(sizes, default=None))
 
 
 def evaluate_joined(

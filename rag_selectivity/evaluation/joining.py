@@ -97,11 +97,10 @@ def join_runs(
     named = named_runs(runs)
     pools = Pools(pool, named, pool_depth, policy, form)
     lengths = None if tokens is None else per("passage", tokens, "number of tokens", float, name="tokens", form=form)
-    alike: Mapping[str, str] | None = None
+    alike: Mapping[str, str] | None = None if groups is None else {}
     if groups is not None:
         # A table without rows: no two passages are alike.
         with suppress(NoRowsError):
-            alike = {}
             alike = per("passage", groups, "group", str, name="groups", form=form)
     if budgets or alike is not None or other_lists:
         named = {name: Run.of(run, policy).in_form(form) for name, run in named.items()}

@@ -13,13 +13,11 @@ from rag_selectivity.errors import InputError, warn
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.origins import NO_GRADE, Chosen
 from rag_selectivity.judged.qrels import Qrels, again_in
-from rag_selectivity.judged.reading import read_qrels
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import scale_for, scaled_for
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.provenance import Check, Provenance
 from rag_selectivity.tables.cells import iterated, shown
-from rag_selectivity.tables.files import is_path
 from rag_selectivity.tables.grades import Scale, scale_named
 from rag_selectivity.trust.agreement import Agreement, agreement
 from rag_selectivity.trust.people import Ground
@@ -86,8 +84,7 @@ class Labels:
             return cls(scale=scale_for(scale, measures) or "trec")
         if isinstance(source, Labels):
             return source
-        is_file = is_path(source)
-        qrels = read_qrels(source, judges=judges) if is_file else Qrels.of(getattr(source, "relevant_docs", source))
+        qrels = Qrels.of(getattr(source, "relevant_docs", source), judges=judges)
         settled = scaled_for((qrels if controls else _set_controls_aside(qrels)).regraded(grade_map), scale, measures)
         if settled.expected is not None and not settled.expected.all():
             text = f"{int(settled.expected.sum())} {without_grades(len(settled.expected))}"

@@ -51,10 +51,6 @@ class ListTokens:
         lists = np.split(tokens, ordered.offsets[1:-1])
         return cls(position[position >= 0], [lists[row] for row in np.flatnonzero(position >= 0).tolist()])
 
-    def fitting(self, budget: TokenBudget) -> list[int]:
-        """How many passages of each list, from the first on, have at most so many tokens; the next ends the list."""
-        return [int(np.searchsorted(np.cumsum(tokens), budget.tokens, "right")) for tokens in self.lists]
-
     def means(self) -> FloatArray:
         """Mean tokens of the top K for K = 1, 2, … to the longest list; a shorter list costs what it has."""
         by_rank = np.zeros(max([1, *map(len, self.lists)]))
@@ -83,7 +79,8 @@ def with_fitting(
     queries = counted(sum(len(tokens) > 0 for tokens in listed.lists), "query", "queries")
     for budget in budgets:
         fitting[budget] = np.zeros(len(judged), np.int64)
-        fitting[budget][listed.position] = fits = listed.fitting(budget)
+        fits = [int(np.searchsorted(np.cumsum(tokens), budget.tokens, "right")) for tokens in listed.lists]
+        fitting[budget][listed.position] = fits
         if empty := sum(len(tokens) > 0 and not count for tokens, count in zip(listed.lists, fits, strict=True)):
             notes.append(f"@{budget}: not even the first passage fits for {empty:,} of {queries}, which fail")
     return replace(judged, fitting=fitting), notes

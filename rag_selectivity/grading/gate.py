@@ -172,8 +172,7 @@ class Gate:
         try:
             reply = await self._answer(ask, Request(messages, schema, ticket.answer_tokens))
             possible, cost = self._possible(reply.usage, reply.cost)
-            if (possible, cost) != (reply.usage, reply.cost):
-                reply = replace(reply, usage=possible, cost=cost)
+            reply = replace(reply, usage=possible, cost=cost)
             usage = possible or self._estimate(ticket, reply)
             self._succeeded(ticket, reply)
             return reply
@@ -377,8 +376,7 @@ class Gate:
         """The usage of a request that was given up: the endpoint may still finish it, with a typical answer."""
         with self._lock:
             spending = self.spending
-            answers = spending.counted + spending.estimated
-            typical = spending.usage.completion_tokens // answers if answers else 0
+            typical = spending.usage.completion_tokens // max(1, spending.counted + spending.estimated)
             spending.estimated += 1
             return Usage(int(self._prompt_tokens(ticket.prompt_bytes)), typical)
 
@@ -397,6 +395,5 @@ class Gate:
         self._not_before = max(self._not_before, now + seconds)
 
     def _estimate(self, ticket: _Ticket, reply: Reply) -> Usage:
-        content = "" if reply.content is None else str(reply.content)
-        written = len(content.encode(errors="replace")) + len((reply.reasoning or "").encode())
+        written = len(str(reply.content or "").encode(errors="replace")) + len((reply.reasoning or "").encode())
         return Usage(int(self._prompt_tokens(ticket.prompt_bytes)) + 8, int(written * _TOKENS_IN_A_BYTE) + 1)

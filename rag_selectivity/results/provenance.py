@@ -43,7 +43,7 @@ class Provenance(Plain):
         Labels of an older text of their query or passage.
     drawn_for_people : {draw: number of pairs}
         How the pairs that people graded were drawn; the empty name, and `file:NAME`, stand for pairs that the tool did
-        not draw.
+        not draw, and `skipped` for drawn pairs that were skipped.
     calibrated : bool
         Whether people's labels calibrate the figures, so that these allow for the judge's errors.
     cost_of_a_grade : float or None

@@ -448,8 +448,14 @@ class Store:
         return {x.pair: x.design for x in graded if x.is_targeted and x.pair not in by_others}
 
     def drawn_for_people(self) -> dict[str, int]:
-        """{name of the draw: pairs that people graded}; the name is empty where it is not known."""
-        return dict(Counter(design for _, design in {(x.pair, x.design) for x in self.graded_by_people()}))
+        """{name of the draw: pairs that people graded}; the name is empty where it is not known.
+
+        `skipped`: pairs that were drawn at random, and that an annotator skipped and none graded.
+        """
+        graded = {(label.pair, label.design) for label in self.graded_by_people()}
+        drawn = {x.pair for x in self.human_labels() if x.draw and not (x.grade or x.is_targeted or x.is_adjudication)}
+        skipped = len(drawn - {pair for pair, _ in graded})
+        return dict(Counter(design for _, design in graded) + Counter(skipped=skipped))
 
     # -- pairs and where they come from -----------------------------------------------------------
 
