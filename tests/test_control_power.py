@@ -50,3 +50,5 @@ def test_a_dry_run_says_what_its_controls_can_show(tmp_path) -> None:
         "3 controls for each of 225 queries can show at most 4.2 bits at K = 10",
         "6 bits need more queries: 238, with 10 controls for each",
     ]
+    shallow = rs.grade(questions, passages, {key: ["d0"] for key in questions}, pool_depth=3, **options)
+    assert shallow.control_power.depth == 3

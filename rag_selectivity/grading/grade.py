@@ -110,7 +110,7 @@ async def agrade(
     show_bits : float, optional
         For a dry run with controls: bits over random for which to say how many controls or queries they need.
     show_k : int
-        For a dry run with controls: K at which the bits are shown.
+        For a dry run with controls: K at which the bits are shown; at most the pool_depth.
     seed : int
         For the order of passages within a batch, the tail and the controls. The same seed draws the same pairs again.
     progress : bool
@@ -155,7 +155,8 @@ async def agrade(
         if dry_run:
             if drawn is None and show_bits is not None:
                 raise InputError("show_bits (--show-bits) is about controls: give controls (--controls) too, such as 3")
-            power = None if drawn is None else ControlPower.of(drawn.queries, drawn.each, show_k, show_bits)
+            depth = min(show_k, pool_depth or show_k)
+            power = None if drawn is None else ControlPower.of(drawn.queries, drawn.each, depth, show_bits)
             plan = _plan(pairs.sizes(), prompt, gate, by_part=in_tail is not None or drawn is not None)
             return Grading(**common, **plan, left=missing, control_power=power)
         if changed := pairs.record():
@@ -296,8 +297,7 @@ def _plan(
     parts = dict.fromkeys(PARTS.values(), PartCost())
     for part, (left, asked, requests, characters) in sorted(sizes.items()):
         usage = Usage((characters + requests * fixed) // 4, asked * _ANSWER_TOKENS)
-        cost = gate.budget.price(usage)
-        parts[PARTS[part]] = PartCost(left=left, requests=requests, usage=usage, cost=cost)
+        parts[PARTS[part]] = PartCost(left=left, requests=requests, usage=usage, cost=gate.budget.price(usage))
     usage = sum((part.usage for part in parts.values()), Usage())
     cost = gate.budget.price(usage)
     return {

@@ -5,6 +5,7 @@ const storageKey = "rag-selectivity:annotation:" + task.task;
 const longest = 180; // seconds that count at most for one passage: whoever takes longer is away
 let answers = {}; // item: {grade, skipped, note, answered, seconds}
 let drafts = {}; // item: a note that has no grade yet
+let undone = {}; // item: when its answer was undone
 let current = null;
 let keeps = true;
 let unsaved = false;
@@ -16,17 +17,17 @@ let seconds = 0;
 const isAnswer = (each) =>
   each !== null && typeof each === "object" && (each.skipped === true || task.grades.includes(each.grade));
 
-function merge(others) {
-  for (const [item, other] of Object.entries(others)) {
-    const mine = answers[item];
-    if (item in task.items && isAnswer(other) && (!mine || other.answered > mine.answered)) answers[item] = other;
-  }
+function merge(others, withdrawn = {}) {
+  for (const [item, time] of Object.entries(withdrawn)) undone[item] = Math.max(time, undone[item] || 0);
+  for (const [item, other] of Object.entries(others))
+    if (item in task.items && isAnswer(other) && !(answers[item]?.answered >= other.answered)) answers[item] = other;
+  for (const item of Object.keys(answers)) if (answers[item].answered <= undone[item]) delete answers[item];
 }
 
 function keep() {
   unsaved = true;
   try {
-    localStorage.setItem(storageKey, JSON.stringify({ answers, drafts }));
+    localStorage.setItem(storageKey, JSON.stringify({ answers, drafts, undone }));
     keeps = true;
   } catch {
     keeps = false;
@@ -37,7 +38,7 @@ function keep() {
 function recall() {
   try {
     const kept = JSON.parse(localStorage.getItem(storageKey) || "{}");
-    merge(kept.answers || {});
+    merge(kept.answers || {}, kept.undone);
     drafts = Object.assign({}, kept.drafts, drafts);
   } catch {
     keeps = false;
@@ -71,6 +72,7 @@ async function load(file) {
   if (given.task !== task.task)
     return problem(file.name + " holds the answers to another task. Load it in the page that it was made with.");
   const rows = given.answers.filter((row) => row !== null && typeof row === "object" && row.item in task.items);
+  for (const row of rows) delete undone[row.item];
   merge(Object.fromEntries(rows.map((row) => [row.item, {
     grade: row.grade, skipped: row.skipped === true, note: String(row.note || ""),
     answered: Number(row.answered) || 0, seconds: Number(row.seconds) || 0,
@@ -91,17 +93,15 @@ function problem(text) {
 }
 
 const isOpen = (item) => !(item in answers);
-const all = [...task.items.keys()];
 
 function show(focus) {
   const answered = Object.keys(answers).length;
   const skipped = Object.values(answers).filter((each) => each.skipped).length;
   at("bar").value = answered;
-  at("progress-text").textContent = answered + " of " + all.length + " done";
+  at("progress-text").textContent = answered + " of " + task.items.length + " done";
   const done = current === null;
-  for (const id of ["work", "grading", "extras"]) at(id).hidden = done;
+  for (const id of ["work", "grading", "extras", "save"]) at(id).hidden = done;
   at("done").hidden = !done;
-  at("save").hidden = done;
   at("undo").disabled = at("undo-done").disabled = answered === 0;
   if (done) {
     at("done-text").textContent = answered - skipped + " graded" + (skipped ? ", " + skipped + " skipped." : ".");
@@ -110,7 +110,7 @@ function show(focus) {
   }
   const [query, text] = task.items[current];
   const question = task.queries[query][0];
-  at("position").textContent = "Passage " + (current + 1) + " of " + all.length;
+  at("position").textContent = "Passage " + (current + 1) + " of " + task.items.length;
   at("question").textContent = question;
   at("passage").replaceChildren(...marked(text, wordsOf(question)));
   const known = answers[current];
@@ -126,7 +126,7 @@ function show(focus) {
 }
 
 function next(focus = true) {
-  current = all.find(isOpen) ?? null;
+  current = [...task.items.keys()].find(isOpen) ?? null;
   show(focus);
 }
 
@@ -150,6 +150,7 @@ function undo() {
   const last = Object.keys(answers).map(Number).sort((a, b) => answers[b].answered - answers[a].answered || b - a)[0];
   if (last === undefined) return;
   if (answers[last].note) drafts[last] = answers[last].note;
+  undone[last] = Math.max(Date.now() / 1000, answers[last].answered);
   delete answers[last];
   keep();
   current = last;
@@ -201,7 +202,8 @@ window.addEventListener("storage", (event) => {
   if (event.key !== storageKey) return;
   const before = current;
   recall();
-  if (before !== null && !isOpen(before)) next(false);
+  if (before !== null && isOpen(before)) show(false);
+  else next(false);
 });
 window.addEventListener("beforeunload", (event) => {
   if (!keeps && unsaved) event.preventDefault();
