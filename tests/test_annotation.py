@@ -234,6 +234,8 @@ def test_importing_again_changes_nothing_and_later_answers_update(world) -> None
     item = task.items[0]
     assert labels_of(world)[item.query, item.passage, 0].grade == 2
     assert not later.contradictions
+    assert (again.withdrawn, older.withdrawn) == (0, 2)
+    assert "2 stored answers are not in this newer file, and still counted: if they were undone" in [*older.lines()][1]
 
 
 def test_what_comes_twice_is_a_second_sample(world) -> None:

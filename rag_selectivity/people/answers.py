@@ -59,12 +59,15 @@ class Answers:
         Id of the task, name of the annotator, version of the rubric.
     answers : {place: Answer}
         By where each stands: the file, and the number of the answer.
+    saved : float
+        When the file was saved, in seconds since 1970; 0 if it does not say.
     """
 
     task: str
     annotator: str
     rubric: str
     answers: Mapping[str, Answer]
+    saved: float = 0.0
 
 
 def write_answers(path: Path, task: AnnotationTask, answers: Mapping[int, Answer]) -> None:
@@ -108,7 +111,7 @@ def read_answers(path: Path) -> Answers:
             raise InputError(f"{where}: item {row.item} is answered at {first[row.item]} already; remove one")
         grade = None if row.skipped else int(number_or_nan(row.grade))
         answers[where] = Answer(row.item, row.query, row.passage, grade, row.note or "", row.answered, row.seconds)
-    return Answers(found.task, found.annotator, found.rubric, answers)
+    return Answers(found.task, found.annotator, found.rubric, answers, found.saved or 0.0)
 
 
 def _is_grade(value: Any) -> bool:
@@ -134,3 +137,4 @@ class _File(Shape):
     annotator: _Name
     rubric: _Name
     answers: list[_Row]
+    saved: Amount | None = None

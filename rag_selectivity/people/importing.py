@@ -45,6 +45,8 @@ class Imported:
         Answers that were taken and dated ahead of now.
     skipped, left : int
         Answers without a grade; items of the task without an answer in the store.
+    withdrawn : int
+        Stored answers to the task that the file lacks, although it was saved after they were given.
     outdated : list of str
         Places of the answers whose texts have changed in the store since; they are left out.
     contradictions : list of Contradiction
@@ -63,6 +65,7 @@ class Imported:
     ahead: int = 0
     skipped: int = 0
     left: int = 0
+    withdrawn: int = 0
     outdated: list[str] = field(default_factory=list)
     contradictions: list[Contradiction] = field(default_factory=list)
     repeated: list[tuple[int, int]] = field(default_factory=list)
@@ -75,6 +78,10 @@ class Imported:
         parts += [f"{self.ahead} dated ahead of this machine's clock, taken as of now"] if self.ahead else []
         parts += [f"{self.skipped} skipped"] if self.skipped else []
         yield f"answers of {self.annotator}: {', '.join(parts)}; {counted(self.left, 'item')} of the task left"
+        if self.withdrawn:
+            lacks = counted(self.withdrawn, "stored answer is", "stored answers are")
+            mend = f"if they were undone, have {self.annotator} skip or grade these again, and import that file"
+            yield f"  {lacks} not in this newer file, and still counted: {mend}"
         if self.repeated:
             alike = sum(first == second for first, second in self.repeated)
             yield f"  graded twice: {counted(len(self.repeated), 'passage')}, {alike} alike"
@@ -119,9 +126,11 @@ def import_answers(store: Store, path: Path, *, annotator: str | None = None, re
     imported.ahead = _note_times(store, task, to_write)
     after = stored | {_place(label): label for _, label in to_write}
     imported.skipped = sum(label.grade is None for _, label in labels)
-    known = {_place(label) for _, label in labels}
-    known |= {place for place, label in after.items() if label.draw == task.draw}
-    imported.left = sum(place not in after or place not in known for place in task.items.values())
+    in_file = {task.items[answer.item] for answer in answers.answers.values()}
+    of_task = {place for place, label in after.items() if label.draw == task.draw}
+    imported.left = sum(place not in after or place not in in_file | of_task for place in task.items.values())
+    given = {(*pair, int(n)): at for pair, x in task.origins.items() for n, at in x.detail.get("answered", {}).items()}
+    imported.withdrawn = sum(given.get(place, answers.saved) < answers.saved for place in of_task - in_file)
     grades = {place: label.grade for place, label in after.items() if label.grade is not None}
     for query, passage, sample in task.items.values():
         both = (query, passage, 0), (query, passage, sample)

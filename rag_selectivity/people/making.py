@@ -188,9 +188,8 @@ def _task(
     identity = [FORMAT, VERSION, annotator, facts["design"], facts["seed"], rubric.version, fingerprints]
     id = digest(json.dumps(identity, ensure_ascii=False)).hex()[:20]
     counts = {"task": id, "rubric": rubric.version, "pairs": len(drawn), "repeats": again}
-    return AnnotationTask(
-        id, annotator, rubric, tuple(items), by_pair, Draw("person", annotator, how={**facts, **counts})
-    )
+    draw = Draw("person", annotator, how={**facts, **counts})
+    return AnnotationTask(id, annotator, rubric, tuple(items), by_pair, draw)
 
 
 def _with_repeats(items: Sequence[Item], count: int, random: np.random.Generator) -> list[Item]:

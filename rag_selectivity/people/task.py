@@ -108,18 +108,10 @@ class StoredTask:
 
 def stored_task(store: Store, id: str) -> StoredTask | None:
     """A task of a store by its id; None if the store has no such task."""
-    origins = {
-        (query, passage): origin
-        for query, passage, origin in store.origins("person")
-        if origin.draw.how.get("task") == id
-    }
+    origins = {(q, p): origin for q, p, origin in store.origins("person") if origin.draw.how.get("task") == id}
     if not origins:
         return None
-    items = {
-        int(number): (*pair, sample)
-        for pair, origin in origins.items()
-        for sample, number in enumerate(origin.detail["items"])
-    }
+    items = {int(n): (*pair, sample) for pair, x in origins.items() for sample, n in enumerate(x.detail["items"])}
     return StoredTask(next(iter(origins.values())).draw, items, origins)
 
 
