@@ -29,11 +29,10 @@ def world(queries: int = 40, passages: int = 25, seed: int = 1, judge_error: flo
     }
     runs = {}
     for name, noise in (("one", 1.0), ("two", 2.5)):
-        lists = {}
+        runs[name] = {}
         for q, row in human.items():
             scores = np.array(list(row.values())) + random.normal(0, noise, passages)
-            lists[q] = [f"d{j}" for j in np.argsort(-scores)[:15]]
-        runs[name] = lists
+            runs[name][q] = [f"d{j}" for j in np.argsort(-scores)[:15]]
     return human, judge, runs
 
 
@@ -46,8 +45,9 @@ def drawn(human, judge, runs, n: int, seed: int = 1, **options):
 
 
 def evaluated(labels, runs, **options):
-    chosen = {"measures": MEASURES, "depths": [10], **options}
-    return rs.evaluate(labels, runs, scale="utility", corpus_size=1000, **chosen)
+    return rs.evaluate(
+        labels, runs, scale="utility", corpus_size=1000, **{"measures": MEASURES, "depths": [10]} | options
+    )
 
 
 # -- evaluate -----------------------------------------------------------------------------------------
@@ -74,16 +74,14 @@ def test_what_looks_at_lists_alone_needs_no_labels_of_people_outside_them() -> N
     run, whole = {"one": runs["one"]}, evaluated(human, {"one": runs["one"]})
     found = evaluated(judge, run, human=inside)
     assert found["Harm@10"].value == pytest.approx(whole["Harm@10"].value, abs=1e-12)
-    some = {q: dict(list(row.items())[:3]) for q, row in inside.items()}
-    of_some = evaluated(judge, run, human=some)["Harm@10"]
+    of_some = evaluated(judge, run, human={q: dict(list(row.items())[:3]) for q, row in inside.items()})["Harm@10"]
     assert of_some.low < whole["Harm@10"].value < of_some.high
     assert found["RA-nWG@10"].reason.startswith("no person labelled any of the ")
 
 
 def test_labels_of_all_pairs_give_the_figures_of_people_exactly() -> None:
     human, judge, runs = world(judge_error=0.5)
-    found, truth = evaluated(judge, runs, human=human), evaluated(human, runs)
-    as_judged = evaluated(judge, runs)
+    found, truth, as_judged = evaluated(judge, runs, human=human), evaluated(human, runs), evaluated(judge, runs)
     for run in runs:
         for name in MEASURES:
             figure = found[run, f"{name}@10"]
@@ -140,7 +138,6 @@ def test_what_labels_cannot_tell_is_undefined_with_the_reason(lacks) -> None:
         some = {"q0": human["q0"]}
     else:
         some = {q: {p: human[q][p] for p in runs["one"][q][:10]} for q in list(human)[:20]}
-    some = {q: row for q, row in some.items() if row}
     report = evaluated(judge, {"one": runs["one"]}, human=some)
     figure = report["RA-nWG@10"]
     assert [math.isnan(end) for end in (figure.value, figure.low, figure.as_judged)] == [True, True, False]
@@ -159,6 +156,20 @@ def test_what_labels_cannot_tell_is_undefined_with_the_reason(lacks) -> None:
         words = str(evaluated(judge, runs, human=some)).replace("\n", " ")
         assert "Trust: Labels by people calibrate the figures, some of them roughly, but not those of one;" in words
         assert "Next: Let a person grade 200 pairs: " in words
+
+
+@pytest.mark.parametrize("lacking", [True, False])
+def test_figures_of_which_many_queries_have_no_relevant_passage_are_rough(lacking) -> None:
+    """Every second query has none, and the errors of a judge of .75 give it some in completions."""
+    random, human = np.random.default_rng(5), {}
+    for i in range(60):
+        chances = [0.75, 0.25, 0, 0, 0] if lacking and i % 2 else [0.45, 0.2, 0.15, 0.12, 0.08]
+        human[f"q{i}"] = {f"d{j}": int(g) + 1 for j, g in enumerate(random.choice(5, 30, p=chances))}
+    right = lambda g: g if random.random() < 0.75 else int(random.integers(1, 6))  # noqa: E731
+    judge = {q: {p: right(g) for p, g in row.items()} for q, row in human.items()}
+    runs = {"one": {q: sorted(row, key=lambda p: random.normal(-row[p], 2))[:10] for q, row in human.items()}}
+    report, why = evaluated(judge, runs, human=drawn(human, judge, runs, 200)), "many queries seem to have no relevant"
+    assert [report["BoR@10"].rough, why in report.details(), report["Harm@10"].rough] == [lacking, lacking, False]
 
 
 # -- labels that settle queries --------------------------------------------------------------------------
@@ -212,8 +223,7 @@ def test_labels_that_settle_queries_serve_figures_of_success_alone() -> None:
         assert found[name] == alone[name]
     for name in ("Success", "BoR"):
         assert found[f"{name}@10"].value != alone[f"{name}@10"].value
-    number = sum(map(len, both.settling.values()))
-    note = f"{number} further labels of people settle the success of queries one by one"
+    note = f"{sum(map(len, both.settling.values()))} further labels of people settle the success of queries one by one"
     assert note in found.runs["one"].notes
     assert not any("further labels" in each for each in alone.runs["one"].notes)
 
@@ -227,9 +237,7 @@ def test_the_verdict_the_interval_and_p_of_a_difference_agree() -> None:
     options = {"scale": "utility", "corpus_size": 1000, "depths": [10], "measures": MEASURES}
     found = rs.compare(judge, runs, human=some, **options)
     truth = rs.compare(human, runs, **options)
-    for row in found.rows:
-        if row.measure.name == "Judged":
-            continue
+    for row in (row for row in found.rows if row.measure.name != "Judged"):
         assert row.basis == "calibrated"
         assert row.as_judged is not None
         assert (row.p <= 0.05) == (not row.low <= 0 <= row.high)
@@ -243,8 +251,7 @@ def test_a_run_compared_with_itself_never_differs() -> None:
     same = {"one": runs["one"], "again": runs["one"]}
     some = drawn(human, judge, same, 200, differences=True)
     found = rs.compare(judge, same, human=some, scale="utility", corpus_size=1000, depths=[10])
-    assert {row.verdict for row in found.rows if row.test} == {"no difference shown"}
-    assert all(row.difference == 0 for row in found.rows if row.test)
+    assert {(row.verdict, row.difference) for row in found.rows if row.test} == {("no difference shown", 0)}
 
 
 # -- once for all views ---------------------------------------------------------------------------------------
@@ -275,10 +282,7 @@ def test_completions_are_drawn_once_for_the_report_and_every_view_of_it(by, monk
     assert max(completions().values()) == len(runs)
     after = []
     for _ in range(2):
-        assert found.to_html()
-        assert found.to_json()
-        assert found.details()
-        assert str(found)
+        assert all([found.to_html(), found.to_json(), found.details(), str(found)])
         after.append(completions())
     assert after[0] == after[1]
     # The decision may be at a K that the report does not show, whose figures are then completed once.
@@ -334,8 +338,7 @@ def test_figures_beside_a_tail_whose_relevant_passages_stand_in_few_queries_are_
     (caveat,) = (caveat for caveat in figure.caveats if caveat.code == "down-to-rank")
     assert (figure.rough, "few queries" in caveat.text) == (few, few)
     assert figure.rough or figure.low <= truth <= figure.high
-    assert not found["Harm@3"].rough
-    assert not found["BoR@3"].rough
+    assert not any(found[key].rough for key in ("Harm@3", "BoR@3"))
 
 
 def test_ranks_below_the_pool_are_not_completed_from_a_tail(tmp_path) -> None:

@@ -133,7 +133,7 @@ def figure_row(place: int, figure: Completed, true: float, as_judged: float) -> 
         abs(figure.value - true),
         abs(as_judged - true),
         covered,
-        np.nan if none else figure.rough or figure.low <= true <= figure.high,
+        np.nan if none else figure.rough != "" or figure.low <= true <= figure.high,
     )
 
 

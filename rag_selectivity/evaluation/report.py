@@ -267,7 +267,7 @@ def _of_completions(judged: Estimate, figure: Completed, basis: str, *, interval
     if (reason := figure.reason) is None and not math.isfinite(figure.value):
         reason = judged.reason or "it is not a finite number in most completions of the labels"
     low, high = (figure.low, figure.high) if intervals else (math.nan, math.nan)
-    figures = {"value": figure.value, "low": low, "high": high, "n": figure.n, "rough": figure.rough}
+    figures = {"value": figure.value, "low": low, "high": high, "n": figure.n, "rough": figure.rough != ""}
     return resting_on(basis, judged, **figures, reason=reason, caveats=(*judged.caveats, *of_strata(figure.without)))
 
 
@@ -304,8 +304,7 @@ def _notes_on_people(ground: Ground, figures: Mapping[str, Completed]) -> list[s
     notes = [calibrated] if len(undefined) < len(figures) else []
     if settling := int((ground.settling >= 0).sum()):
         notes.append(f"{counted(settling, 'further label')} of people settle the success of queries one by one")
-    if any(figure.rough for figure in figures.values()):
-        notes.append("rough: most queries have fewer than two relevant passages, and the interval can be too narrow")
+    notes += [f"rough: {why}" for why in dict.fromkeys(figure.rough for figure in figures.values()) if why]
     keys = {reason: ", ".join(key for key in undefined if undefined[key] == reason) for reason in undefined.values()}
     return notes + [f"no figure for {of_reason}, since {reason}" for reason, of_reason in keys.items()]
 

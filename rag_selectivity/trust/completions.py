@@ -34,6 +34,9 @@ STRETCH, _STRETCH_IN_A_SLICE = 1.2, 1.5
 _ROWS_AT_ONCE = 100_000
 #: Below so many relevant passages a query, figures of success, and those that compare with all labels, are rough.
 _FEW_RELEVANT = 2.0
+#: Why figures are rough.
+_FEW = "most queries have fewer than two relevant passages, and the interval can be too narrow"
+_UNEVEN = "many queries seem to have no relevant passage: BoR can be too high, and the interval too narrow"
 #: A figure that fewer completions have is none.
 _MOST = 0.9
 #: Below this, a difference is rounding.
@@ -66,8 +69,8 @@ class Completed:
         Two-sided, of no difference; NaN for a figure.
     reason : str or None
         Why there is no figure.
-    rough : bool
-        Whether the interval is known to be too narrow.
+    rough : str
+        Why the interval is known to be too narrow; empty if it is not.
     without : WithoutLabels or None
         About strata without a label by people.
     """
@@ -79,7 +82,7 @@ class Completed:
     n: int = 0
     p: float = math.nan
     reason: str | None = None
-    rough: bool = False
+    rough: str = ""
     without: WithoutLabels | None = None
 
 
@@ -165,9 +168,8 @@ def _of_tails(ground: Ground, judged: Mapping[str, JudgedRun], plan: Plan) -> Gr
     below = max(int(run.returned.max(initial=0)) for run in judged.values()) > pooled
     wanted: Wanted = {}
     for measure, depths in plan:
-        compares = _looks_outside(measure)
         left_out = measure.of_groups or measure.higher_is_better is None
-        if not compares or left_out or (controlled and measure.needs_corpus_size):
+        if not _looks_outside(measure) or left_out or (controlled and measure.needs_corpus_size):
             continue
         for at in depths.tolist():
             if not (measure.counts_ranks and below and (at > pooled or isinstance(measure.cutoff, Real))):
@@ -238,10 +240,10 @@ class _Drawn:
                 totals[key] += np.where(defined, [[*each, defined] for each in parts], 0.0).sum(axis=2)
                 of_all = share if key in served else None
                 values = np.stack([_values(outcome, weights, counts, of_all) for outcome in of_runs], axis=1)
-                squares = (counts**2).sum(axis=1)
-                effective = counts.sum(axis=1) ** 2 / np.where(squares > 0, squares, 1.0)
+                effective = counts.sum(axis=1) ** 2 / np.maximum((counts**2).sum(axis=1), np.finfo(np.float64).tiny)
                 columns[key].append((values, (counts > 0).sum(axis=1), effective))
         few, result = ground.has_people and float(np.median(relevant)) < _FEW_RELEVANT, {}
+        uneven = _FEW if few else _UNEVEN * (len(runs) == 1 and strata.too_even)
         for key, (measure, _) in wanted.items():
             values, number, effective = (np.concatenate(each) for each in zip(*columns[key], strict=True))
             n, outcome = int(np.median(number)), outcomes[key]
@@ -252,8 +254,8 @@ class _Drawn:
                 # Units are numbered from 0: without another number there is one.
                 one_unit = n < 2 or not (units is None or units.any())
                 found = replace(found, low=math.nan, high=math.nan) if one_unit else found
-            beyond_lists = measure.compares_with_all_labels and not measure.needs_corpus_size
-            rough = key in served or (few and _looks_outside(measure)) or (beyond_lists and ground.tail_in_clumps)
+            in_tails = measure.compares_with_all_labels and not measure.needs_corpus_size and ground.tail_in_clumps
+            rough = _FEW * (key in served) or uneven * _looks_outside(measure) or _UNEVEN * in_tails
             result[key] = replace(found, n=0 if found.reason else n, rough=rough)
         return result
 
@@ -409,10 +411,9 @@ def _resampled(units: IntArray | None, queries: int, random: np.random.Generator
     units = np.arange(queries) if units is None else units
     number = int(units.max(initial=-1)) + 1
     result = np.ones((1 + RESAMPLES, queries))
-    if number:
-        drawn = random.integers(0, number, (RESAMPLES, number)) + np.arange(RESAMPLES)[:, None] * number
-        counts = np.bincount(drawn.ravel(), minlength=RESAMPLES * number).reshape(RESAMPLES, number)
-        result[1:] = counts[:, units]
+    drawn = random.integers(0, max(number, 1), (RESAMPLES, number)) + np.arange(RESAMPLES)[:, None] * number
+    counts = np.bincount(drawn.ravel(), minlength=RESAMPLES * number).reshape(RESAMPLES, number)
+    result[1:] = counts[:, units]
     return result
 
 

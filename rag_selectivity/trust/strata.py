@@ -29,6 +29,9 @@ _TAIL_PRIOR = 0.25
 Completion = tuple[IntArray, IntArray, IntArray]
 #: Up to this share of the pairs, strata that people labelled no pair of are completed without labels of their own.
 _MOST_WITHOUT = 0.1
+#: Completions are too even if they have relevant passages in so many times the queries that a slope tells of, also with
+#: so many standard errors off the slope.
+_TOO_MANY, _BELOW = 1.05, 1.65
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +114,9 @@ class Strata:
         stratum = serving[place, grades]
         # A label in the tail's own strata stands for the pair and for those that no judge graded.
         open_of_a_label = ground.open_of_a_label
-        weight = np.where(ground.in_tail & (place == len(names) - 1), 1.0 + open_of_a_label, 1.0)
-        of_tail = np.where(ground.in_tail, open_of_a_label, 1.0)
-        if counts is not None:
-            weight, of_tail = weight * counts[labels.query], of_tail * counts[labels.query]
+        counts = np.ones(len(labels)) if counts is None else counts
+        weight = np.where(ground.in_tail & (place == len(names) - 1), 1.0 + open_of_a_label, 1.0) * counts[labels.query]
+        of_tail = np.where(ground.in_tail, open_of_a_label, 1.0) * counts[labels.query]
         # Not relevant are the lower half of the grades below relevance: of 1 to 5 that are relevant from 4, 1 and 2.
         zero = ground.scale.lowest + (ground.scale.relevant_from - ground.scale.lowest) // 2
         steps = np.maximum(0, levels - zero).astype(np.float64)
@@ -144,6 +146,26 @@ class Strata:
             tail_of_judge = model(of_place, grades, np.full((3, number), _TAIL_PRIOR), of_tail)
         return cls(part, levels, whole, tail_of_judge, serving[-1], missing, without)
 
+    @property
+    def too_even(self) -> bool:
+        """Whether completions have relevant passages in clearly more queries than there are.
+
+        They know a query by its own labels alone, so that one without a relevant passage gets some by the judge's
+        errors. But the judge's grades tell more: within a stratum, the log odds that a label is relevant rise with the
+        log of the mean chance of the query's pairs. The slope is one step of Newton's method from 0.
+        """
+        model, known, relevant = self.people, self.people.label >= 0, self.levels >= self.ground.scale.relevant_from
+        expected = model.counts + model.prior
+        chance = (expected[:, relevant].sum(axis=1) / expected.sum(axis=1))[model.stratum]
+        found, rise = known & relevant[model.label], np.log(_means(chance, model.query) + _LEAST_SHARE)
+        rise = rise - _means(rise, model.stratum)
+        information = (chance * (1 - chance) * rise**2)[known].sum()
+        excess = max(0.0, ((found - chance) * rise)[known].sum() - _BELOW * np.sqrt(information))
+        odds = chance / (1 - chance) * np.exp(excess / max(information, _LEAST_SHARE) * rise)
+        chances = np.where(known, found * (1 - _LEAST_SHARE), [chance, odds / (1 + odds)])
+        even, uneven = (-np.expm1(np.bincount(model.query, np.log1p(-each))).sum() for each in chances)
+        return bool(even > _TOO_MANY * uneven)
+
     def draws(self, number: int, seed: Sequence[int]) -> Iterator[Completion]:
         """Completed labels.
 
@@ -164,6 +186,11 @@ class Strata:
                 grades[kept], more = self.people.draw(random, extra)
             table = np.bincount(query[kept] * count + grades[kept], minlength=more.size).reshape(more.shape)
             yield self.levels[grades], table + more, more
+
+
+def _means(values: FloatArray, group: IntArray) -> FloatArray:
+    """The mean of each value's group."""
+    return np.asarray((np.bincount(group, values) / np.maximum(np.bincount(group), 1))[group])
 
 
 def _joined(listed: BoolArray, labelled: IntArray) -> IntArray:
@@ -257,7 +284,7 @@ class Model:
     steps : float64[levels]
         How far a level is above not relevant, in the units of the query effect: 0, then 1, 2, …
     queries : int
-    counting : float64[queries], optional
+    counting : float64[queries]
         How much each query counts. The shares of a stratum are then weighted, so that a weighted mean is right also
         where heavy queries have other grades than light ones.
     """
@@ -269,7 +296,7 @@ class Model:
     prior: FloatArray
     steps: FloatArray
     queries: int
-    counting: FloatArray | None = None
+    counting: FloatArray
 
     @cached_property
     def counts(self) -> FloatArray:
@@ -295,13 +322,6 @@ class Model:
         steps = np.bincount(self.query[known], self.steps[self.label[known]], self.queries).astype(np.float64)
         return cells // len(self.prior), cells % len(self.prior), number, steps
 
-    @cached_property
-    def _open(self) -> tuple[IntArray, IntArray, IntArray]:
-        """The pairs without a label; the query × stratum cells with one, stratum first; the cell of each."""
-        rows = np.flatnonzero(self.label < 0)
-        cells, back = np.unique(self.stratum[rows] * self.queries + self.query[rows], return_inverse=True)
-        return rows, cells, back
-
     def draw(self, random: np.random.Generator, extra: IntArray) -> tuple[IntArray, IntArray]:
         """One draw: the level of every pair, and how many of the extra passages of each query have each level.
 
@@ -325,20 +345,18 @@ class Model:
         mode, deviation = self._query_effects(base, spread)
         effect = mode + deviation * random.standard_normal(self.queries)
 
-        rows, cells, back = self._open
-        more = extra.T.ravel()
-        every = np.union1d(cells, np.flatnonzero(more))
-        back = np.searchsorted(every, cells)[back]
-        counted = (more[every] + np.bincount(back, minlength=len(every))).astype(np.float64)
-        query = every % self.queries
-        if self.counting is not None:
-            counted = counted * np.maximum(self.counting[query], _LEAST_SHARE)
+        # What is open by query × stratum, stratum first, and which of these cells each pair without a label is in.
+        rows, more = np.flatnonzero(self.label < 0), extra.T.ravel()
+        cell = self.stratum[rows] * self.queries + self.query[rows]
+        number = more + np.bincount(cell, minlength=len(more))
+        every, back = np.flatnonzero(number), (np.cumsum(number > 0) - 1)[cell]
+        query, counted = every % self.queries, number[every].astype(np.float64)
+        counted *= np.maximum(self.counting[query], _LEAST_SHARE)
         chances = _raked(base, shares, every // self.queries, effect[query], self.steps, counted)
 
         levels = self.label.copy()
-        if len(rows):
-            cumulative = np.cumsum(chances[:, :-1], axis=1)[back]
-            levels[rows] = (random.random(len(back))[:, None] > cumulative).sum(axis=1)
+        cumulative = np.cumsum(chances[:, :-1], axis=1)[back]
+        levels[rows] = (random.random(len(back))[:, None] > cumulative).sum(axis=1)
         extra_levels = np.zeros((self.queries, self.prior.shape[1]), np.int64)
         if more.any():
             np.add.at(extra_levels, query, random.multinomial(more[every], chances))
@@ -382,8 +400,6 @@ def _raked(
     """
     chances = base[stratum] * np.exp(effect[:, None] * steps)
     chances /= chances.sum(axis=1, keepdims=True)
-    if not len(stratum):
-        return chances
     starts = np.flatnonzero(np.diff(stratum, prepend=-1))
     total = np.add.reduceat(counted, starts)[:, None]
     lengths = np.diff(np.append(starts, len(stratum)))
@@ -406,12 +422,7 @@ def stratified_prior(counts: FloatArray, stands_for: FloatArray, listed: BoolArr
     listed : bool[strata]
         Whether it is a part of the lists that the figure measures.
     """
-    prior = np.full(counts.shape, LISTED_PRIOR)
-    if (~listed).any():
-        levels = counts.shape[1]
-        weight = np.where(listed, 0.0, stands_for / np.maximum(counts.sum(axis=1), 1.0))
-        number = counts[~listed].sum()
-        pooled = weight @ counts
-        pooled = pooled / pooled.sum() if pooled.sum() > 0 else np.full(levels, 1.0 / levels)
-        prior[~listed] = SPARSE_PRIOR * (number * pooled + 1.0) / (number + levels)
-    return prior
+    weight = np.where(listed, 0.0, stands_for / np.maximum(counts.sum(axis=1), 1.0))
+    number, pooled = counts[~listed].sum(), weight @ counts
+    spread = (number * (pooled / np.maximum(pooled.sum(), _LEAST_SHARE)) + 1.0) / (number + len(pooled))
+    return np.where(listed[:, None], LISTED_PRIOR, SPARSE_PRIOR * spread)
