@@ -36,8 +36,7 @@ class Interval:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON; a number that is not finite is None."""
-        ends = (("value", self.value), ("low", self.low), ("high", self.high))
-        numbers = {name: (value if np.isfinite(value) else None) for name, value in ends}
+        numbers = {name: x if np.isfinite(x := getattr(self, name)) else None for name in ("value", "low", "high")}
         return {**numbers, "reason": self.reason} if self.reason else numbers
 
 

@@ -423,10 +423,7 @@ def drawn_signs(count: int, draws: int, seed: int) -> Iterator[FloatArray]:
     for start in range(0, draws, step):
         some = min(step, draws - start)
         words = np.frombuffer(rng.bytes(some * row_bytes), np.uint8).reshape(some, row_bytes)
-        signs = np.unpackbits(words, axis=1, count=count).view(np.int8)
-        signs *= 2
-        signs -= 1
-        yield signs.astype(np.float64)
+        yield np.where(np.unpackbits(words, axis=1, count=count), 1.0, -1.0)
 
 
 def holm(p: NDArray[np.float64]) -> FloatArray:

@@ -84,5 +84,4 @@ class RiseDetector(Generic[Mark]):
     @property
     def mark(self) -> Mark | None:
         """The mark of the value with which the rise probably began; None before the first value."""
-        richest = max(range(len(_STAKES)), key=self._money.__getitem__)
-        return self._marks[richest]
+        return max(zip(self._money, self._marks, strict=True), key=lambda account: account[0])[1]

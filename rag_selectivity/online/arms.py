@@ -168,7 +168,8 @@ def compare_arms(
     differences of pairs: an empirical-Bernstein confidence sequence (`MeanEvidence`). Once: the score test with
     Miettinen and Nurminen's interval for rates, Welch's t-test for means and with a covariate. Where fewer than 15 hits
     or misses are expected in the smaller arm, the interval of two rates comes from Clopper and Pearson's intervals of
-    both (MOVER), and p from it. Equal arms of any size are then told apart in at most 6 % of the tests at 5 %.
+    both (MOVER), and p from it. Equal arms of any size are then told apart in at most 6 % of the tests at 5 %; means in
+    arms that are too unequal for values so skewed get no interval, p or verdict.
 
     References
     ----------
@@ -408,7 +409,7 @@ class TwoArms:
             p = self._balance.p()
         else:
             before, after = (
-                two_arms.ArmMoments(n=arm.n, mean=arm.covariate_mean, squares=arm.covariate_squares)
+                two_arms.ArmMoments(arm.n, arm.covariate_mean, 0.0, np.poly1d(arm.squares[2]), np.poly1d(-arm.cubes[3]))
                 for arm in self._moments
             )
             p = two_arms.means(before, after, 0.95).p
@@ -429,9 +430,14 @@ class TwoArms:
             )
         if not self.sequential:
             notes.append("p and the interval are for one look, at a number of units that was fixed beforehand.")
-        if math.isnan(found.p):
-            notes.append("No interval: an arm has fewer than two values, or no value differs from the others.")
         first, second = self._moments
+        if math.isnan(found.p) and two_arms.too_skewed(first, second, self._slope()):
+            notes.append(
+                f"No interval: arms of {first.n:,} and {second.n:,} are too unequal for means of values so skewed, and "
+                "would too often be told apart: give arms of one size, more values, or sequential=True (no --once)."
+            )
+        elif math.isnan(found.p):
+            notes.append("No interval: an arm has fewer than two values, or no value differs from the others.")
         unpaired = first.n + second.n - self._evidence.n * sum(self._blocks.sizes) if self.sequential else 0
         if unpaired > 0.1 * (first.n + second.n):
             notes.append(
