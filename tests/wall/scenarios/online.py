@@ -73,7 +73,7 @@ def _arms():
         before = draw.random()
         cited = int(draw.random() < 0.35 + 0.08 * (arm == "b") + 0.2 * before)
         harm = min(1.0, max(0.0, round(draw.gauss(0.2, 0.1), 2)))
-        rows.append({"arm": arm, "user": f"u{number // 2}", "cited": cited, "harm": harm, "before": round(before, 3)})
+        rows.append({"arm": arm, "user": f"u{number}", "cited": cited, "harm": harm, "before": round(before, 3)})
     return worlds.table("arms.csv", rows)
 
 
