@@ -62,18 +62,6 @@ def test_mistakes_of_compare(sample, more, message) -> None:
     assert (status, message in said) == (2, True), said
 
 
-def test_arms_of_a_trace(tmp_path) -> None:
-    monitor = Monitor({"q": {"d1": 1}}, corpus_size=10, trace=tmp_path / "trace.jsonl")
-    for i in range(600):
-        monitor.record(Retrieval("q", ["d1"], id=f"r{i}", arm="ab"[i % 2], seconds=0.1 + 0.05 * (i % 2)))
-        monitor.outcome(f"r{i}", i % 10 < (3, 8)[i % 2])
-    monitor.close()
-    words = ["online", "compare", tmp_path / "trace.jsonl", "--metric", "outcome", "--format", "json"]
-    status, printed, _ = of_command(*words, "--guardrail", "seconds=.2", "--mean", "seconds=0:1", "--lower", "seconds")
-    decided = json.loads(printed)
-    assert (status, decided["metrics"][0]["verdict"], decided["guardrails"][0]["verdict"]) == (0, "better", "kept")
-
-
 def test_the_retrievals_of_a_request_are_one_value(tmp_path) -> None:
     monitor = Monitor({"q": {"d1": 1}}, corpus_size=10, trace=tmp_path / "trace.jsonl")
     monitor.record(Retrieval("q", ["d1"], id="1", arm="a", seconds=0.5))

@@ -165,7 +165,6 @@ def score_p(hits: int, n: int, other: int, other_n: int, delta: float) -> float:
         lambda p: -stats.binom.logpmf(hits, n, p) - stats.binom.logpmf(other, other_n, p + delta),
         bounds=(lowest + 1e-12, highest - 1e-12),
         method="bounded",
-        options={"xatol": 1e-12},
     ).x
     total = n + other_n
     variance = (rate * (1 - rate) / n + (rate + delta) * (1 - rate - delta) / other_n) * total / (total - 1)
@@ -279,7 +278,7 @@ def rows_of(rng: np.random.Generator, n: int, lift: float) -> list[dict]:
     return [
         {
             "arm": "ab"[i % 2],
-            "user": f"u{i // 4}-{i % 2}",
+            "user": f"u{i}",
             "cited": int(rng.random() < 0.3 + lift * (i % 2)),
             "thumb": int(rng.random() < 0.1),
             "ms": float(rng.random()),
@@ -309,6 +308,27 @@ def test_an_experiment_is_the_comparisons_with_holm() -> None:
         assert (row.p <= 1 - row.level) == (not row.low <= 0 <= row.high)
     assert "better:" in decided.to_text()
     assert len(decided.to_rows()) == 3
+
+
+@pytest.mark.parametrize("sequential", [True, False])
+def test_rows_of_one_user_are_one_value(sequential) -> None:
+    """Arms are equal; row by row they are told apart in 37 of these 60 worlds at one look, in 22 at any."""
+    shown = 0
+    for seed in range(60):
+        rng, test = np.random.default_rng(seed), Experiment([Metric("cited")], sequential=sequential)
+        outcomes = rng.random((40, 25)) < rng.beta(0.5, 0.5, (40, 1))
+        for (user, _), cited in np.ndenumerate(outcomes):
+            test.add({"arm": "ab"[user % 2], "user": f"u{user}", "cited": cited})
+        decided = test.decide()
+        shown += decided.verdict != "not yet"
+    assert shown <= 6
+    values = outcomes[:, 0] if sequential else outcomes.mean(axis=1)
+    found = decided.metrics[0]
+    assert (found.n_a, found.mean_a, found.mean_b) == pytest.approx((20, values[::2].mean(), values[1::2].mean()))
+    assert "40 users, 1,000 rows: each user counts once, with" in decided.to_text()
+    for row, fault in (({"arm": "b", "user": "u0"}, "is in arm 'b', and was in 'a'"), ({"arm": "b"}, "names its user")):
+        with pytest.raises(InputError, match=fault):
+            test.add({**row, "cited": 1})
 
 
 def test_a_broken_guardrail_and_one_that_is_open() -> None:

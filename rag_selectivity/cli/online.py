@@ -136,7 +136,7 @@ def online_compare(
     """Compare the arms of an A/B test, with guardrails.
 
     The verdicts are valid at any number of looks, unless --once is given. With several metrics they are corrected for
-    the number of tests (Holm).
+    the number of tests (Holm). Rows of one `user` (else `session`) count once.
 
     Arguments
     ---------

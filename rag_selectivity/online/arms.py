@@ -24,7 +24,6 @@ KINDS = RATE, MEAN = ("rate", "mean")
 FAULT_LEVEL = 0.001
 #: The most values in a block, unless an arm gets less than one of them.
 _LARGEST_BLOCK = 20
-_MOST_IMPRESSIONS = 1 << 50
 #: No traffic is planned for an arm with a smaller share.
 _LEAST_SHARE = 1e-6
 
@@ -80,26 +79,17 @@ class Metric:
         if self.kind == RATE:
             object.__setattr__(self, "bounds", (0.0, 1.0))
 
-    def fault_of(self, value: float, *, sequential: bool) -> str:
-        """What is wrong with a value of an arm; empty if nothing is, and for NaN."""
-        low, high = self.bounds
-        if self.kind == RATE and value not in (0, 1) and not math.isnan(value):
-            return (
-                f'is {value:g}; a rate takes 0 and 1. For other numbers give kind="mean" (--mean {self.name}=LOW:HIGH)'
-            )
-        if self.kind == MEAN and sequential and not self.clip and (value < low or value > high):
-            return (
-                f"is {value:g}, outside bounds=({low:g}, {high:g}); give the bounds of the metric, or clip=True "
-                "(--clip) to count what is beyond as the bound"
-            )
-        return ""
-
-    def covariate_fault_of(self, value: float, *, sequential: bool) -> str:
-        """What is wrong with a covariate; empty if nothing is, and for NaN."""
-        low, high = self.covariate_bounds
-        if sequential and (value < low or value > high):
-            return f"is {value:g}, outside covariate_bounds=({low:g}, {high:g}); give its bounds"
-        return ""
+    def fault_of(self, value: float, *, sequential: bool, of_covariate: bool = False) -> str:
+        """What is wrong with a value of an arm, or a covariate; empty if nothing is, and for NaN."""
+        name = "covariate_bounds" if of_covariate else "bounds"
+        low, high = getattr(self, name)
+        if self.kind == RATE and not of_covariate:
+            other = f'For other numbers give kind="mean" (--mean {self.name}=LOW:HIGH)'
+            return "" if value in (0, 1) or math.isnan(value) else f"is {value:g}; a rate takes 0 and 1. {other}"
+        if not sequential or (self.clip and not of_covariate) or not (value < low or value > high):
+            return ""
+        clipped = "" if of_covariate else ", or clip=True (--clip) to count what is beyond as the bound"
+        return f"is {value:g}, outside {name}=({low:g}, {high:g}); give its bounds{clipped}"
 
 
 def compare_arms(
@@ -214,11 +204,11 @@ class TwoArms:
         other_width = metric.covariate_bounds[1] - metric.covariate_bounds[0]
         self._steepest = self._width / other_width
         self._balance = MeanEvidence(other_width)
-        self._slope_sums = [0.0, 0.0]
+        self._slope_sums = np.zeros(2)
         self._evidence = MeanEvidence((1 + self._has_covariate) * self._width)
 
-    def add(self, a: Any, b: Any, covariate: tuple[Any, Any] | None = None) -> None:
-        """See further values of both arms, either of which may be empty.
+    def add(self, a: Any, b: Any, covariate: Sequence[Any] | None = None, units: Sequence[Any] | None = None) -> None:
+        """See further values of both arms, either of which may be empty; with units, the means of each are seen.
 
         Raises
         ------
@@ -228,19 +218,23 @@ class TwoArms:
         if (covariate is not None) != self._has_covariate:
             raise InputError("give the covariate of every value, or of none")
         values = [self._checked(each, f"{self.metric.name} of arm {arm}") for each, arm in ((a, "a"), (b, "b"))]
-        others: list[FloatArray | None] = [None, None]
+        others: list[FloatArray] | None = None
         if covariate is not None:
             others = [
-                self._checked_covariate(each, len(own), f"covariate of arm {arm}")
+                self._checked(each, f"covariate of arm {arm}", len(own))
                 for each, own, arm in zip(covariate, values, "ab", strict=True)
             ]
-        for moments, own, other in zip(self._moments, values, others, strict=True):
+        if units is not None and any(len(set(names)) < len(names) for names in units):
+            self._is_of_counts = False
+            values = [_means_by(each, names) for each, names in zip(values, units, strict=True)]
+            others = others and [_means_by(each, names) for each, names in zip(others, units, strict=True)]
+        for moments, own, other in zip(self._moments, values, others or (None, None), strict=True):
             moments.add(own, other)
         if not self.sequential:
             return
         differences = self._blocks.add(*values)
-        if others[0] is not None and others[1] is not None:
-            steps = self._covariate_blocks.add(others[0], others[1])
+        if others is not None:
+            steps = self._covariate_blocks.add(*others)
             self._balance.add(steps)
             differences = differences - self._predictable_slopes(differences, steps) * steps
         self._evidence.add(differences)
@@ -249,12 +243,9 @@ class TwoArms:
         """The two-sided p-value of no difference; NaN where nothing can be said."""
         if self.sequential:
             return self._evidence.p()
-        first, second = self._moments
-        if not (first.n and second.n):
-            return math.nan
-        if self._is_of_counts:
-            return two_arms.rates_p(*self._hits())
-        return two_arms.means(first, second, 0.95, self._slope()).p
+        if not self._is_of_counts:
+            return self._two_sided(0.95).p
+        return two_arms.rates_p(*self._hits()) if all(arm.n for arm in self._moments) else math.nan
 
     def compared(self, *, level: float = 0.95, detect: float | None = None, power: float = 0.8) -> ArmComparison:
         """The comparison of what was seen so far; of a guardrail: whether b is worse by at most the margin.
@@ -334,16 +325,11 @@ class TwoArms:
 
     def _predictable_slopes(self, differences: FloatArray, steps: FloatArray) -> FloatArray:
         """The slope before each pair: one that knew the pair itself would make the test invalid."""
-        if not len(steps):
-            return steps
-        products = self._slope_sums[0] + np.cumsum(differences * steps)
-        squares = self._slope_sums[1] + np.cumsum(steps * steps)
-        before = [
-            np.concatenate([[old], sums[:-1]]) for old, sums in zip(self._slope_sums, (products, squares), strict=True)
-        ]
-        self._slope_sums = [float(products[-1]), float(squares[-1])]
+        added = np.stack([differences * steps, steps * steps])
+        sums = np.cumsum(np.column_stack([self._slope_sums, added]), axis=1)
+        (products, squares), self._slope_sums = sums[:, :-1], sums[:, -1]
         with np.errstate(invalid="ignore", divide="ignore"):
-            slopes = np.where(before[1] > 0, before[0] / before[1], 0.0)
+            slopes = np.where(squares > 0, products / squares, 0.0)
         return np.clip(slopes, -self._steepest, self._steepest)
 
     def _variance_left(self, slope: float) -> float:
@@ -368,16 +354,13 @@ class TwoArms:
                 likely = difference - reach * math.sqrt(variance / n)
                 return likely > 0 and self._evidence.log_e(n * likely, n * variance) >= limit
 
-            most = 1.0
-            while not is_shown(most):
-                most *= 2
-                if most > _MOST_IMPRESSIONS:
-                    return None
-            least = most / 2
-            while most - least > max(0.5, most * 1e-4):
-                middle = (least + most) / 2
-                least, most = (least, middle) if is_shown(middle) else (middle, most)
-            blocks = most
+            blocks = next((2.0**power for power in range(51) if is_shown(2.0**power)), math.inf)
+            if blocks == math.inf:
+                return None
+            least = blocks / 2
+            while blocks - least > max(0.5, blocks * 1e-4):
+                middle = (least + blocks) / 2
+                least, blocks = (least, middle) if is_shown(middle) else (middle, blocks)
         return math.ceil(blocks) * sum(sizes)
 
     # -- what is wrong ------------------------------------------------------------------------------
@@ -446,27 +429,23 @@ class TwoArms:
             )
         return notes
 
-    def _checked(self, values: Any, what: str) -> FloatArray:
-        array, (low, high) = _numbers(values, what), self.metric.bounds
-        outside = (array != 0) & (array != 1) if self.metric.kind == RATE else (array < low) | (array > high)
+    def _checked(self, values: Any, what: str, outcomes: int | None = None) -> FloatArray:
+        """The values of an arm; of a covariate, if the number of outcomes is given."""
+        metric, array, of_covariate = self.metric, _numbers(values, what), outcomes is not None
+        if outcomes not in (None, len(array)):
+            raise InputError(f"{what}: {len(array):,} values for {outcomes:,} outcomes; give one for each")
+        low, high = metric.covariate_bounds if of_covariate else metric.bounds
+        of_rate = metric.kind == RATE and not of_covariate
+        outside = (array != 0) & (array != 1) if of_rate else (array < low) | (array > high)
         if not outside.any():
             return array
         place = int(np.argmax(outside))
-        if fault := self.metric.fault_of(float(array[place]), sequential=self.sequential):
+        if fault := metric.fault_of(float(array[place]), sequential=self.sequential, of_covariate=of_covariate):
             raise InputError(f"{what}: value {place + 1} {fault}")
-        if not self.metric.clip:
+        if of_covariate or not metric.clip:
             return array
         self._clipped += int(outside.sum())
         return np.clip(array, low, high)
-
-    def _checked_covariate(self, values: Any, count: int, what: str) -> FloatArray:
-        array, (low, high) = _numbers(values, what), self.metric.covariate_bounds
-        if len(array) != count:
-            raise InputError(f"{what}: {len(array):,} values for {count:,} outcomes; give one for each")
-        place = int(np.argmax((array < low) | (array > high))) if count else 0
-        if count and (fault := self.metric.covariate_fault_of(float(array[place]), sequential=self.sequential)):
-            raise InputError(f"{what}: value {place + 1} {fault}")
-        return array
 
 
 def verdict_on(low: float, high: float, margin: float | None, higher_is_better: bool = True) -> str:
@@ -486,6 +465,12 @@ def _guarded(low: float, high: float, margin: float | None, higher_is_better: bo
     if low > -most:
         return KEPT
     return BROKEN if high < -most else NOT_YET
+
+
+def _means_by(values: FloatArray, names: Any) -> FloatArray:
+    """The mean of the values of each name."""
+    place = np.unique(names, return_inverse=True)[1]
+    return np.bincount(place, values) / np.bincount(place)
 
 
 def _numbers(values: Any, what: str) -> FloatArray:
@@ -512,12 +497,9 @@ def _share_of(planned: Any) -> float:
         first, second = (float(each) for each in planned)
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"planned (--planned) must be two shares, of a and of b, got {shown(planned)}") from None
-    if not (0 < first < math.inf and 0 < second < math.inf):
-        raise InputError(f"planned shares must be above 0, got {shown(planned)}")
-    share = first / (first + second)
-    if not _LEAST_SHARE <= share <= 1 - _LEAST_SHARE:
-        raise InputError(f"planned shares must be at least {_LEAST_SHARE:g} of the traffic, got {shown(planned)}")
-    return share
+    if not (first > 0 and second > 0 and _LEAST_SHARE <= first / (first + second) <= 1 - _LEAST_SHARE):
+        raise InputError(f"planned shares must be above 0, at least {_LEAST_SHARE:g} of all, got {shown(planned)}")
+    return first / (first + second)
 
 
 def _sizes(share: float) -> tuple[int, int]:

@@ -1,7 +1,7 @@
 """`Experiment`: several metrics and guardrails of an A/B test, row by row, decided together."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,7 @@ import numpy as np
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.inference.paired import holm
 from rag_selectivity.online.arms import Metric, TwoArms
-from rag_selectivity.online.records import named
+from rag_selectivity.online.records import AUTO, Unit, named
 from rag_selectivity.results.difference import BETTER, WORSE
 from rag_selectivity.results.workflows import BROKEN, EQUAL, KEPT, NOT_YET, ArmComparison, ExperimentDecision
 from rag_selectivity.tables.cells import is_missing, names_in, number_of, shown
@@ -17,11 +17,14 @@ from rag_selectivity.wording import counted, enumeration
 
 #: Rows that are handed on together: a call for each value would cost more than the value.
 _ROWS_AT_ONCE = 4096
-_Sides = tuple[list[float], list[float]]
+_Sides = tuple[list[Any], list[Any]]
 
 
 class Experiment:
     """An A/B test with several metrics: rows come in, and a decision can be asked for at any time.
+
+    Rows of one `user` (else `session`), if they name it, are not independent, and count as one value: their mean at one
+    look; if `sequential`, the first, since a value that could change at each look would be another chance of an error.
 
     Parameters
     ----------
@@ -65,14 +68,19 @@ class Experiment:
             raise InputError(f"two metrics have one name: {', '.join(names)}")
         if len(names_in(arms, "arms")) != 2 or arms[0] == arms[1]:
             raise InputError(f"arms (--arms) must be two different names, the baseline first, got {shown(arms)}")
-        self._arms, self._rows, self._sequential = arms, 0, sequential
-        self._compared = {
-            metric.name: TwoArms(metric, sequential=sequential, planned=planned) for metric in self.metrics
-        }
-        #: The values and the covariates of both arms that are to be handed on.
-        self._waiting: dict[str, tuple[_Sides, _Sides]] = {name: (([], []), ([], [])) for name in names}
+        self._arms, self._rows, self._sequential, self._planned = arms, 0, sequential, planned
+        self._compared = {metric.name: self._two_arms(metric) for metric in self.metrics}
+        #: The values, the covariates and the units of both arms that are to be handed on.
+        self._waiting: dict[str, list[_Sides]] = {name: [([], []), ([], []), ([], [])] for name in names}
+        self._unit = Unit(AUTO, "leave the column out, if rows were assigned one by one")
+        self._side_of: dict[str, int] = {}
+        #: The units that have a value of a metric already.
+        self._counted: dict[str, set[str]] = {name: set() for name in names}
         self._missing = {name: [0, 0] for name in names}
         self._columns: tuple[str, ...] = ()
+
+    def _two_arms(self, metric: Metric) -> TwoArms:
+        return TwoArms(metric, sequential=self._sequential, planned=self._planned)
 
     def add(self, row: Mapping[str, Any], where: str = "") -> None:
         """See a row: {arm, metric: value …}. A metric that is missing or None is counted.
@@ -80,7 +88,7 @@ class Experiment:
         Raises
         ------
         InputError
-            If the row is of no arm of the experiment, or a value is no number.
+            If the row is of no arm of the experiment, a value is no number, or its user was in the other arm.
         """
         self._rows += 1
         where = where or f"row {self._rows}"
@@ -93,32 +101,43 @@ class Experiment:
                 f"{where}: arm {shown(row.get('arm'))} is neither {self._arms[0]!r} nor {self._arms[1]!r}: name the "
                 "arms of the experiment, the baseline first"
             )
-        side = self._arms.index(arm)
+        side, unit = self._arms.index(arm), self._unit.of(row, where)
+        if unit is not None and self._side_of.setdefault(unit, side) != side:
+            raise InputError(
+                f"{where}: {self._unit.name} {unit!r} is in arm {arm!r}, and was in {self._arms[1 - side]!r} before: "
+                f"leave out each {self._unit.name} that is in both, or {self._unit.otherwise}"
+            )
         for metric in self.metrics:
             value, other = _number(row.get(metric.name), metric.name, where), 0.0
             fault, column = metric.fault_of(value, sequential=self._sequential), metric.name
             if metric.covariate is not None and not (fault or math.isnan(value)):
                 other, column = _number(row.get(metric.covariate), metric.covariate, where), metric.covariate
-                fault = metric.covariate_fault_of(other, sequential=self._sequential)
+                fault = metric.fault_of(other, sequential=self._sequential, of_covariate=True)
             if fault:
                 raise InputError(f"{where}: {column} {fault}")
             if math.isnan(value) or math.isnan(other):
                 self._missing[metric.name][side] += 1
                 continue
-            own, others = self._waiting[metric.name]
-            own[side].append(value)
-            others[side].append(other)
-        if self._rows % _ROWS_AT_ONCE == 0:
+            if unit is not None and self._sequential:
+                if unit in self._counted[metric.name]:
+                    continue
+                self._counted[metric.name].add(unit)
+            for sides, each in zip(self._waiting[metric.name], (value, other, unit), strict=True):
+                sides[side].append(each)
+        if self._sequential and self._rows % _ROWS_AT_ONCE == 0:
             self._hand_on()
 
     def _hand_on(self) -> None:
-        """Give the rows that wait to the comparisons."""
+        """Give the rows that wait to the comparisons; at one look they wait on, since further rows change means."""
         for metric in self.metrics:
-            own, others = self._waiting[metric.name]
-            covariate = None if metric.covariate is None else (np.array(others[0]), np.array(others[1]))
-            self._compared[metric.name].add(np.array(own[0]), np.array(own[1]), covariate)
-            for values in (*own, *others):
-                values.clear()
+            waiting = self._waiting[metric.name]
+            (a, b), others, units = ([np.array(values) for values in sides] for sides in waiting)
+            if not self._sequential:
+                self._compared[metric.name] = self._two_arms(metric)
+            covariate = None if metric.covariate is None else others
+            self._compared[metric.name].add(a, b, covariate, units if self._side_of else None)
+            if self._sequential:
+                waiting[:] = [([], []), ([], []), ([], [])]
 
     def _refuse_absent(self) -> None:
         """An InputError for a metric without a value in any row: its column, or its covariate's, is not there."""
@@ -171,16 +190,25 @@ class Experiment:
         p = np.array([compared(metric, level).p for metric in sought])
         metrics = tuple(compared(metric, at) for metric, at in zip(sought, _levels(p, level), strict=True))
         guardrails = tuple(compared(metric, level) for metric in self.metrics if metric.guardrail)
-        missing = {name: (counts[0], counts[1]) for name, counts in self._missing.items()}
         return ExperimentDecision(
             metrics=metrics,
             guardrails=guardrails,
             p_adjusted=tuple(holm(p).tolist()),
             level=level,
             verdict=_together(metrics, guardrails),
-            missing=missing,
-            notes=tuple(_missing_notes(missing)),
+            missing={name: (a, b) for name, (a, b) in self._missing.items()},
+            notes=tuple(self._notes()),
         )
+
+    def _notes(self) -> Iterator[str]:
+        if 0 < len(self._side_of) < self._rows:
+            units = counted(len(self._side_of), self._unit.name)
+            value = "its first value" if self._sequential else "the mean of its values"
+            yield f"{units}, {self._rows:,} rows: each {self._unit.name} counts once, with {value}."
+        lacking = [f"{name} in {a:,} and {b:,}" for name, (a, b) in self._missing.items() if a or b]
+        if lacking:
+            total = counted(sum(map(sum, self._missing.values())), "value")
+            yield f"{total} missing in the rows of both arms ({enumeration(lacking)}), and left out."
 
 
 def _levels(p: np.ndarray[Any, np.dtype[np.float64]], level: float) -> list[float]:
@@ -188,12 +216,12 @@ def _levels(p: np.ndarray[Any, np.dtype[np.float64]], level: float) -> list[floa
     order = np.argsort(np.where(np.isnan(p), np.inf, p), kind="stable")
     levels = [level] * len(p)
     known = int((~np.isnan(p)).sum())
-    stopped: float | None = None
+    are_shown = True
     for step, place in enumerate(order.tolist()):
-        alpha = (1 - level) / max(1, known - step)
-        if stopped is None and not p[place] <= alpha:
-            stopped = alpha
-        levels[place] = 1 - (alpha if stopped is None else stopped)
+        if are_shown:
+            alpha = (1 - level) / max(1, known - step)
+            are_shown = bool(p[place] <= alpha)
+        levels[place] = 1 - alpha
     return levels
 
 
@@ -207,14 +235,6 @@ def _together(metrics: tuple[ArmComparison, ...], guardrails: tuple[ArmCompariso
     if BETTER in verdicts:
         return BETTER
     return EQUAL if verdicts == {EQUAL} else NOT_YET
-
-
-def _missing_notes(missing: Mapping[str, tuple[int, int]]) -> list[str]:
-    lacking = [f"{name} in {counts[0]:,} and {counts[1]:,}" for name, counts in missing.items() if any(counts)]
-    if not lacking:
-        return []
-    total = sum(map(sum, missing.values()))
-    return [f"{counted(total, 'value')} missing in the rows of both arms ({enumeration(lacking)}), and left out."]
 
 
 def _number(value: Any, name: str, where: str) -> float:

@@ -7,13 +7,10 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.inference import sign_share
 from rag_selectivity.online.arms import verdict_on
 from rag_selectivity.online.joining import JoinedRecords, join_records
-from rag_selectivity.online.records import Record, check_flag, check_share, named
+from rag_selectivity.online.records import AUTO, UNITS, Record, Unit, check_flag, check_share
 from rag_selectivity.results.workflows import Preference
 from rag_selectivity.tables.cells import check_one_of, shown
 
-#: What may cast a vote, the widest first: all impressions of a user, or of a session, belong together.
-UNITS = USER, SESSION, IMPRESSION = ("user", "session", "impression")
-AUTO = "auto"
 #: Sums of credit that differ by less are equal.
 _SAME = 1e-12
 
@@ -136,7 +133,8 @@ class _Votes:
     """Wins and losses of the systems, counted record by record."""
 
     def __init__(self, unit: str, sequential: bool) -> None:
-        self._unit, self._is_auto, self._sequential = unit, unit == AUTO, sequential
+        self._unit = Unit(unit, 'give unit="impression", if impressions are independent')
+        self._sequential = sequential
         self._systems: list[str] = []
         self._named: list[str] = []
         self.impressions = 0
@@ -162,34 +160,19 @@ class _Votes:
             if passage in row["team"]:
                 sums[row["team"][passage] != self._systems[0]] += number
         difference = sums[1] - sums[0]
-        self._vote(row, 0 if abs(difference) <= _SAME else 1 if difference > 0 else -1, where)
-
-    def _vote(self, row: Record, vote: int, where: str) -> None:
-        unit = self._unit
-        if unit == AUTO:
-            unit = self._unit = next((each for each in (USER, SESSION) if row.get(each) is not None), IMPRESSION)
-        if unit == IMPRESSION:
-            if self._is_auto and (USER in row or SESSION in row) and (row.get(USER) or row.get(SESSION)) is not None:
-                raise InputError(
-                    f"{where}: names a user or a session, and records before it do not: name it in all of them, or "
-                    'give unit="impression", if impressions are independent'
-                )
-            self._counts[vote] += 1
-            return
-        name = named(row, unit, where)
+        vote = 0 if abs(difference) <= _SAME else 1 if difference > 0 else -1
+        name = self._unit.of(row, where)
         if name is None:
-            raise InputError(
-                f"{where}: lacks its {unit}, which casts the vote: name it in every record, or give another unit"
-            )
+            self._counts[vote] += 1
         # Where one may look at any time, a vote that is cast must stand.
-        if not (self._sequential and self._nets[name]):
+        elif not (self._sequential and self._nets[name]):
             self._nets[name] += vote
 
     def of(self, system: str) -> tuple[str, tuple[int, int, int]]:
         """What casts a vote; and how many are for a system, against it, and for none."""
         counts = Counter((net > 0) - (net < 0) for net in self._nets.values()) if self._nets else self._counts
         sign = 1 if system == self._systems[-1] else -1
-        return self._unit, (counts[sign], counts[-sign], counts[0])
+        return self._unit.name, (counts[sign], counts[-sign], counts[0])
 
     def order(self, baseline: str | None) -> tuple[str, str]:
         """The baseline and the candidate."""

@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,14 @@ from typing import Any
 from rag_selectivity.errors import InputError
 from rag_selectivity.live.trace import LineWriter, Trace, trace_lines
 from rag_selectivity.online.interleaving import Draft
-from rag_selectivity.tables.cells import iterated, shown
+from rag_selectivity.tables.cells import is_missing, iterated, shown
 
 #: The name and the version that each line of a log of drafts, credits and records carries.
 SCHEMA = "rag-selectivity/online/1"
 Record = Mapping[str, Any]
+#: What may count once, the widest first: all impressions of a user, or of a session, belong together.
+UNITS = USER, SESSION, IMPRESSION = ("user", "session", "impression")
+AUTO = "auto"
 _EXPECTED = "records must be a file or many rows such as {query, team, credit}"
 
 
@@ -94,12 +98,9 @@ def check_flag(what: str, value: Any) -> None:
 def finite(number: Any, where: str, what: str) -> float:
     """A number as a float; an InputError for another value, NaN or an infinite one."""
     if isinstance(number, Real):
-        try:
-            value = float(number)
-        except OverflowError:
-            value = math.inf
-        if math.isfinite(value):
-            return value
+        with suppress(OverflowError):
+            if math.isfinite(value := float(number)):
+                return value
     raise InputError(f"{where}: {what} must be a finite number, got {shown(number)}")
 
 
@@ -111,6 +112,35 @@ def named(row: Record, field: str, where: str) -> str | None:
     if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
         raise InputError(f"{where}: {field} must be a text or a whole number, got {shown(value)}")
     return str(value)
+
+
+class Unit:
+    """What counts once: a column of the records; if `auto`, the user if the first names one, else the session.
+
+    Attributes
+    ----------
+    name : str
+        One of `UNITS`, or `auto` before the first record.
+    """
+
+    def __init__(self, name: str, otherwise: str) -> None:
+        self.name, self._is_auto, self.otherwise = name, name == AUTO, otherwise
+
+    def of(self, row: Record, where: str) -> str | None:
+        """Whose record this is; None where each impression counts.
+
+        Raises
+        ------
+        InputError
+            If some records name it and others do not.
+        """
+        found = next((each for each in (USER, SESSION) if not is_missing(row.get(each))), IMPRESSION)
+        if self.name == AUTO:
+            self.name = found
+        asked = found if self._is_auto and self.name == IMPRESSION else self.name
+        if asked != self.name or (asked != IMPRESSION and is_missing(row.get(asked))):
+            raise InputError(f"{where}: not every record names its {asked}: name it in all, or {self.otherwise}")
+        return None if asked == IMPRESSION else named(row, asked, where)
 
 
 class RecordLog(LineWriter):
