@@ -145,8 +145,7 @@ def _verdict(report: Report, figures: _Figures, standing: str, answer: str) -> s
     known, depth, runs = report.provenance, nearest_depth(report.depths), report.runs
     if standing == UNCHECKED and known is not None and known.only_expected:
         what = f"{known.labels:,} expected passages are" if known.labels != 1 else "expected passage is"
-        only = f"Only the {what} known; all others count as not relevant."
-        return " ".join([only, *_of_other_lists(report)])
+        return " ".join([f"Only the {what} known; all others count as not relevant.", *_of_other_lists(report)])
     facts = _by_whom(known)
     judged = [None if depth is None else at_depth(run.estimates, Judged(), depth) for run in runs.values()]
     if shares := [cell.value for cell in judged if cell is not None and not math.isnan(cell.value)]:
@@ -219,11 +218,12 @@ def _of_checks(report: Report, figures: _Figures) -> Iterator[str]:
         has_bits = any(cell.basis == WITH_CONTROLS for _, measure, cell in figures if measure.name == "BoR")
         is_open = ", which leaves open whether retrieval beats chance" * has_bits
         yield f"The judge called {graded}{f', so {beats}' if (beats := _beats_chance(report, figures)) else is_open}."
-    if (known := report.provenance) is not None and known.judges and (check := _check(known)) is not None:
-        kappa = f"quadratic kappa {number(check.value)}{ends_text(check.low, check.high)}"
+    if (known := report.provenance) and (known.judges or not report.runs) and (check := _check(known)) is not None:
         kept = f"; {known.kept:,} of a tail keep the judge's grades without --human" if known.kept else ""
-        other = next(iter(known.annotators), "") if len(known.annotators) == 1 and not report.runs else "people"
-        yield f"The judge's agreement with {other}: {kappa} over {check.n:,} pairs{kept}."
+        who = "people" if report.runs else enumeration(list(known.annotators))
+        whose = f"The judge's agreement with {who}" if known.judges else f"The agreement of {who}"
+        kappa = f"quadratic kappa {number(check.value)}{ends_text(check.low, check.high)}"
+        yield f"{whose}: {kappa} over {check.n:,} pairs{kept}."
 
 
 # -- what would allow more -----------------------------------------------------------------------------------

@@ -248,8 +248,8 @@ def with_people(
     """The same, with labels that people, or one other, gave apart: how they agree with the judge and were drawn."""
     return replace(
         known,
-        judges=known.judges or known.annotators or {"": known.labels},
-        annotators={other: 0 if found is None else found.n},
+        judges=known.judges or (known.annotators or {"": known.labels} if other == "people" else {}),
+        annotators={other: found.n if found else 0, **({} if known.judges or other == "people" else known.annotators)},
         agreement=_checked(found),
         drawn_for_people=drawn,
     )

@@ -53,31 +53,35 @@ _PAIRS = "passages that only one of the two runs has"
 def agreement_blocks(report: JudgeReport) -> Iterator[Block]:
     """How far a judge agrees with people, and whether it ranks runs as they do."""
     agreement, itself = report.agreement, report.itself
-    other = "people" if report.provenance is None else next(iter(report.provenance.annotators), "people")
+    names = [] if report.provenance is None else list(report.provenance.annotators)
+    other, judge = (*names, "people")[0], "the judge" if len(names) < 2 else names[1]
     yield Note(report.trust.text)
     yield Note(verdict_on(agreement, "pair"))
     yield from map(Note, report.trust.acts)
+    if len(names) > 1:
+        yield Note(f"For more: labels draw … --draw agree:30 --overlap 30 --annotator {other} --annotator {judge}")
     yield table_of(
         _COEFFICIENTS,
         ("", lambda name: name.replace("_", " ")),
         ("value [interval]", lambda name: getattr(agreement, name)),
         ("with itself", lambda name: None if itself is None else getattr(itself, name).value),
     )
-    yield confusion_table(agreement, [*map(str, agreement.levels)], agreement.bias_by_grade, other)
+    by = other, judge.removeprefix("the ")
+    yield confusion_table(agreement, [*map(str, agreement.levels)], agreement.bias_by_grade, by)
     if not report.ranks:
-        yield Note(f"Whether the judge ranks runs as {other} would is not tested: give --run a=FILE --run b=FILE.")
+        yield Note(f"Whether {judge} ranks runs as {other} would is not tested: give --run a=FILE --run b=FILE.")
     else:
         yield table_of(
             report.ranks,
             (report.ranks[0].measure, lambda each: " minus ".join(each.runs)),
-            ("by the judge", "as_judged", signed),
+            (f"by {judge}", "as_judged", signed),
             (f"by {other} [interval]", "difference"),
-            ("the judge", "verdict", _VERDICTS.__getitem__),
+            (judge, "verdict", _VERDICTS.__getitem__),
         )
-        yield Note(f"by {other}: the judge's grades of {_PAIRS}, completed by labels of {other}; for these queries")
+        yield Note(f"by {other}: {judge}'s grades of {_PAIRS}, completed by labels of {other}; for these queries")
         yield from map(Note, filter(None, map(_open_ranking, report.ranks)))
     if biases := [(kind, group, bias) for kind, by in report.biases.items() for group, bias in by.items()]:
-        heads = "", " ", f"judge minus {other} [interval]"
+        heads = "", " ", f"{by[1]} minus {other} [interval]"
         yield table_of(biases, *((head, itemgetter(place)) for place, head in enumerate(heads)))
     yield Note("To calibrate figures by people's labels: rag-selectivity evaluate LABELS RUN --human HUMAN.")
 
@@ -95,12 +99,12 @@ def verdict_on(agreement: Agreement, unit: str) -> str:
     return f"{pairs}: {verdict}. {agreement.reason}"
 
 
-def confusion_table(found: Agreement, names: Sequence[str], biases: Any = None, other: str = "people") -> Table:
+def confusion_table(found: Agreement, names: Sequence[str], biases: Any = None, by: Any = ("people", "judge")) -> Table:
     """The pairs by the grade of people, or one other (rows), and the judge's, and the bias at each grade of theirs."""
     rows = zip(names, found.levels, found.confusion.tolist(), strict=True)
     by_judge: list[Column] = [(name, lambda row, at=place: row[2][at]) for place, name in enumerate(names)]
     bias: list[Column] = [] if biases is None else [("bias", lambda row: biases.get(row[1]))]
-    return table_of(rows, (f"{other} \\ judge", lambda row: row[0]), *by_judge, *bias)
+    return table_of(rows, (" \\ ".join(by), lambda row: row[0]), *by_judge, *bias)
 
 
 def _open_ranking(each: Ranking) -> str | None:
@@ -129,8 +133,8 @@ def _planned(grading: Grading) -> Iterator[str]:
     yield f"at least {counted(grading.requests, 'request')}, about {_tokens(grading.usage)}{cost_text(grading.cost)}"
     for name, part in grading.part_costs.items():
         if name == "pool" or getattr(grading, name) is not None:
-            requests = counted(part.requests, "request")
             tokens = f"{_tokens(part.usage)}{cost_text(part.cost)}"
+            requests = counted(part.requests, "request")
             yield f"  {name}: {counted(part.left, 'grade')}, at least {requests}, about {tokens}"
     yield from _drawn(grading)
     if grading.control_power is not None:
@@ -145,10 +149,8 @@ def _pairs(grading: Grading) -> str:
 
 def _done(grading: Grading) -> Iterator[str]:
     others = f", {grading.by_others:,} graded by other processes meanwhile" if grading.by_others else ""
-    yield (
-        f"{_pairs(grading)}: {grading.graded:,} graded by {grading.judge}, {grading.cached:,} in the "
-        f"store before, {grading.failed:,} failed, {grading.left:,} left{others}"
-    )
+    done = f"{_pairs(grading)}: {grading.graded:,} graded by {grading.judge}, {grading.cached:,} in the store before"
+    yield f"{done}, {grading.failed:,} failed, {grading.left:,} left{others}"
     yield from _drawn(grading)
     extent = {"estimate": "estimated", "both": "partly estimated"}.get(grading.usage_from or "")
     counting = f" ({extent}: the endpoint did not count them)" if extent else ""
@@ -182,10 +184,9 @@ def _drawn(grading: Grading) -> Iterator[str]:
     """What a grading run drew from the tail of its pool and from the corpus; nothing if it drew nothing."""
     if grading.tail is not None and grading.tail.ranks is not None:
         yield _of_tail(grading.tail, *grading.tail.ranks)
-    if grading.controls is not None:
-        size = counted(grading.controls.corpus_size or 0, "passage")
-        pairs = counted(grading.controls.pairs, "pair")
-        yield f"controls: {pairs} drawn from {size} of the corpus, {grading.controls.each} for each query"
+    if (controls := grading.controls) is not None:
+        pairs, size = counted(controls.pairs, "pair"), counted(controls.corpus_size or 0, "passage")
+        yield f"controls: {pairs} drawn from {size} of the corpus, {controls.each} for each query"
 
 
 def _of_tail(tail: DrawnPart, first: int, last: int) -> str:
@@ -275,8 +276,7 @@ def _missed_claims(run: ClaimRun, depth: int, most: int | None) -> Iterator[Bloc
     if not every:
         failed = len(run.samples) - len(known)
         calls = f"calls of the judge about {failed} of {counted(len(run.samples), 'sample')} failed"
-        why = calls if failed else "the judge found no claim in the reference answers"
-        yield Note(f"No claim was checked: {why}.")
+        yield Note(f"No claim was checked: {calls if failed else 'the judge found no claim in the reference answers'}.")
     if not missed:
         return
     lines = [f"In no passage of the top {depth}: {len(missed):,} of {counted(every, 'claim')}."]
