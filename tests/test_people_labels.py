@@ -32,7 +32,7 @@ def test_a_file_of_a_judges_labels_is_not_people(tmp_path) -> None:
 
 
 def test_people_who_contradict_each_other_are_named(tmp_path) -> None:
-    _, judge, runs = world(queries=3)
+    _, judge, runs = world()
     alike = {"q0": {"d0": 3, "d1": 2}}
     for name, grades in (("ada", {"q0": {"d0": 1, "d1": 2}}), ("ben", {"q0": {"d0": 5, "d1": 2}}), ("cy", alike)):
         path = write_qrels(tmp_path / f"{name}.qrels", grades)
@@ -43,6 +43,10 @@ def test_people_who_contradict_each_other_are_named(tmp_path) -> None:
         "difference: query 'q0', passage 'd0' has the grades 1, 3 and 5"
     ]
     assert rs.read_qrels(tmp_path / "people.db")["q0"]["d0"] == 3
+    for name, step in (("ada", 1), ("ben", 3)):
+        path = write_qrels(tmp_path / f"{name}.qrels", {q: {"d3": 1 + step * i % 5} for i, q in enumerate(judge)})
+        assert run_command("labels", "import", tmp_path / "people.db", path, "--annotator", name).returncode == 0
+    assert "; their quadratic kappa is " in str(evaluated(judge, runs, human=tmp_path / "people.db").runs["one"].notes)
 
 
 # -- what the report says ---------------------------------------------------------------------------------------

@@ -97,5 +97,4 @@ def _in_any_form(secret: str) -> str:
 
 def _any_of(patterns: Sequence[str], starts: Iterable[str]) -> re.Pattern[str]:
     """What matches any of the patterns; `starts` are the characters that they can begin with."""
-    found = f"(?=[{''.join(map(re.escape, starts))}])(?:{'|'.join(patterns)})" if patterns else r"(?!)"
-    return re.compile(found)
+    return re.compile(f"(?=[{''.join(map(re.escape, starts))}])(?:{'|'.join(patterns)})" if patterns else r"(?!)")

@@ -278,8 +278,7 @@ def _grounding(response: Any) -> tuple[str, ...]:
 
 def _answered(check: str, answers: Sequence[Any]) -> int:
     """How many passages from the top have an answer to a check."""
-    field = _PARTS[check].field
-    return next((i for i, answer in enumerate(answers) if field not in (answer or ())), len(answers))
+    return next((i for i, answer in enumerate(answers) if _PARTS[check].field not in (answer or ())), len(answers))
 
 
 def _table(rows: Sequence[str], answers: Sequence[Any], name: str) -> NDArray[np.bool_]:

@@ -199,8 +199,7 @@ def drawn_tail(lists: Lists, tail: Tail, taken: Taken, seed: int) -> dict[str, l
     drawn: dict[str, list[DrawnPair]] = {}
     for query, row in sorted(ranked_lists(ordered(lists), tail.last)):
         of_tail = {p: rank for rank, p in reversed([*enumerate(row, 1)]) if p not in taken.get(query, ())}
-        shuffled = sorted(of_tail, key=lambda passage: (pair_number(seed, "tail", query, passage), passage))
-        chosen = shuffled[: tail.drawn]
+        chosen = sorted(of_tail, key=lambda passage: (pair_number(seed, "tail", query, passage), passage))[: tail.drawn]
         detail = {"of": len(of_tail), "drawn": len(chosen)}
         drawn[query] = [DrawnPair(query, passage, of_tail[passage], detail) for passage in chosen]
     if not fused:

@@ -266,8 +266,7 @@ class Gate:
         return prompt_bytes[0] * self._tokens_in_a_byte + prompt_bytes[1] * max(self._tokens_in_a_byte, _BEYOND_ASCII)
 
     def _ticket(self, prompt_bytes: tuple[int, int], answer_tokens: int) -> _Ticket:
-        prompt = int(self._prompt_tokens(prompt_bytes) * _MARGIN) + 16
-        worst = Usage(prompt, max(answer_tokens, self._longest_answer))
+        worst = Usage(int(self._prompt_tokens(prompt_bytes) * _MARGIN) + 16, max(answer_tokens, self._longest_answer))
         price = self.budget.price(worst)
         cost = worst.total * self._dearest_token if price is None else price
         return _Ticket(worst, prompt_bytes, answer_tokens, cost)

@@ -135,8 +135,7 @@ def _status(error: Any) -> int | None:
         code = str(error.get(name))
         if re.fullmatch(r"[45][0-9]{2}", code):
             return int(code)
-    kinds = " ".join(str(error.get(name)) for name in ("code", "status", "type"))
-    return 429 if _RATE_LIMIT.search(kinds) else None
+    return 429 if _RATE_LIMIT.search(" ".join(str(error.get(name)) for name in ("code", "status", "type"))) else None
 
 
 def _usage(body: Any) -> Usage | None:
@@ -382,8 +381,7 @@ class OpenAIJudge:
 
     async def _ask(self, completions: Any, request: Request) -> Reply:
         way = self.way
-        fields = way.fields(request, self.parameters)
-        status, headers, raw = await self._post(completions, fields)
+        status, headers, raw = await self._post(completions, way.fields(request, self.parameters))
         if len(raw) > _LONGEST_BODY:
             raise JudgeFailure(f"the reply is longer than {_LONGEST_BODY:,} bytes", "server_error")
         text = self._secrets.taken_out_of_body(raw.decode("utf-8", "replace"))

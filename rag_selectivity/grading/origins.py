@@ -4,18 +4,21 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from rag_selectivity.errors import InputError, warn
 from rag_selectivity.grading.store import ADJUDICATION, NOT_KNOWN, TARGETED_DRAWS, Draw, Store
 from rag_selectivity.grading.store.records import Pair
+from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.origins import NO_GRADE, Chosen, LabelOrigins
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.tables.cells import names_in
 from rag_selectivity.tables.columns import FloatArray
 from rag_selectivity.tables.exact import kind_of
 from rag_selectivity.tables.ids import IntArray
+from rag_selectivity.trust.agreement import TOO_FEW, agreement
 from rag_selectivity.wording import counted, enumeration
 
 _CHOSEN = {"pool": Chosen.POOL, "tail": Chosen.TAIL, "control": Chosen.CONTROL, "person": Chosen.PERSON}
@@ -320,7 +323,12 @@ def _contradictions(grades: Mapping[tuple[str, str], Sequence[int]]) -> list[str
         return []
     query, passage = max(differ, key=lambda pair: differ[pair][-1] - differ[pair][0])
     given = enumeration([str(grade) for grade in differ[query, passage]])
+    sample: Any = (*zip(*((*each[:2], pair[0]) for pair, each in grades.items() if len(each) > 1), strict=True), 1)
+    found = agreement(sample, grades=(1, 5), bootstrap=Bootstrap(100))
+    # The median of grades that agree so little is as doubtful as each of them.
+    is_poor = found.verdict != TOO_FEW and found.kappa_quadratic.value < 0.6
+    mend = f"; their quadratic kappa is {found.kappa_quadratic.value:.2f}: have another person decide (adjudicate:N)"
     return [
         f"people gave different grades to {counted(len(differ), 'pair')}, and the median counts (of two grades, the "
-        f"lower); the largest difference: query {query!r}, passage {passage!r} has the grades {given}"
+        f"lower); the largest difference: query {query!r}, passage {passage!r} has the grades {given}{mend * is_poor}"
     ]

@@ -66,8 +66,7 @@ class Asker:
         self._served = served
         self._first = self._number = store.settings_id(settings)
         if served is not None:
-            again = replace(settings, parameters={**settings.parameters, "served": served})
-            self._number = store.settings_id(again)
+            self._number = store.settings_id(replace(settings, parameters={**settings.parameters, "served": served}))
 
     def found(self, question: Question) -> tuple[Any, str | None] | None:
         """The stored answer and the model that the server named, or None."""
