@@ -12,10 +12,12 @@ from llama_index.core.question_gen.types import BaseQuestionGenerator, SubQuesti
 from llama_index.core.retrievers import QueryFusionRetriever, RecursiveRetriever, RouterRetriever
 from llama_index.core.schema import IndexNode, NodeWithScore, TextNode
 from llama_index.core.tools import RetrieverTool
+from rag_selectivity_llama_index import SelectivityEvaluator
 
 from tests.llama_index_world import (
     ASKED,
     FRANCE,
+    OPTIONS,
     Scripted,
     assert_recorded,
     engine,
@@ -25,9 +27,10 @@ from tests.llama_index_world import (
     watched,
 )
 from tests.test_llama_index import KeepLast, WordRetriever
-from tests.three_questions import QUERIES
+from tests.three_questions import GRADES, QUERIES
 
 pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), pytest.mark.contract]
+
 
 # -- nested retrievers -----------------------------------------------------------------------------
 
@@ -55,7 +58,22 @@ def test_a_fusion_is_one_retrieval_from_what_its_parts_found(use_async, how) -> 
     assert_recorded(watched(ways[how]), [("q1", shown, pool)])
 
 
-class All(BaseSelector):
+@pytest.mark.parametrize("steps", [[KeepLast()], [KeepLast()] * 2])
+def test_the_pool_is_what_went_into_the_first_selection_as_in_an_evaluation(steps) -> None:
+    live = watched(lambda: list(map(engine(*steps, retriever=fusion(use_async=False)).query, QUERIES.values())))
+    evaluator = SelectivityEvaluator(fusion(use_async=False), node_postprocessors=steps, labels=GRADES, **OPTIONS)
+    report, evaluated = live.report(), evaluator.evaluate_dataset(QUERIES, bootstrap=None).report
+    assert all(report[key].value == evaluated[key].value for key in ("PROC@2", "%PROC@2"))
+
+
+class NoPrompts:
+    def _get_prompts(self) -> dict[str, Any]:
+        return {}
+
+    def _update_prompts(self, prompts: Any) -> None: ...
+
+
+class All(NoPrompts, BaseSelector):
     """Selects every choice."""
 
     def _select(self, choices: Any, query: Any) -> SelectorResult:
@@ -63,11 +81,6 @@ class All(BaseSelector):
 
     async def _aselect(self, choices: Any, query: Any) -> SelectorResult:
         return self._select(choices, query)
-
-    def _get_prompts(self) -> dict[str, Any]:
-        return {}
-
-    def _update_prompts(self, prompts: Any) -> None: ...
 
 
 class Links(BaseRetriever):
@@ -102,23 +115,18 @@ def router() -> RouterRetriever:
 )
 def test_of_retrievers_in_a_retriever_the_outermost_is_what_was_shown(retriever, shown, pool) -> None:
     assert_recorded(watched(lambda: retriever.retrieve(ASKED)), [("q1", shown, pool)])
-    assert_recorded(watched(lambda: engine(KeepLast(), retriever=retriever).query(ASKED)), [("q1", shown[-2:], pool)])
+    assert_recorded(watched(lambda: engine(KeepLast(), retriever=retriever).query(ASKED)), [("q1", shown[-2:], shown)])
 
 
 # -- engines that rewrite the question ---------------------------------------------------------------
 
 
-class TwoQuestions(BaseQuestionGenerator):
+class TwoQuestions(NoPrompts, BaseQuestionGenerator):
     def generate(self, tools: Any, query: Any) -> list[SubQuestion]:
         return [SubQuestion(sub_question=text, tool_name="ask") for text in (FRANCE, QUERIES["q2"])]
 
     async def agenerate(self, tools: Any, query: Any) -> list[SubQuestion]:
         return self.generate(tools, query)
-
-    def _get_prompts(self) -> dict[str, Any]:
-        return {}
-
-    def _update_prompts(self, prompts: Any) -> None: ...
 
 
 @pytest.mark.parametrize("use_async", [False, True])

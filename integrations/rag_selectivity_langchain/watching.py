@@ -45,7 +45,9 @@ class SelectivityCallback(RetrievalWatcher, BaseCallbackHandler):  # type: ignor
 
     Each outermost retriever run is one retrieval. If it has retrievers directly inside it, as a compressing, fusing or
     multi-query retriever has, what these found is the pool. What the outermost run returned is what the LLM was shown.
-    PROC and %PROC then tell the retriever's losses from the reranker's.
+    If a step selects from that (`rerank`), what the step leaves was shown, and the pool is what went into the first
+    selection: the result of a fusing retriever, or what a compressing one was given. PROC and %PROC then tell the
+    retriever's losses from the reranker's.
 
     A tool of an agent that gives documents as its artifact is one retrieval as well: the artifact is what was shown,
     and what retrievers inside the tool found is the pool. Inside other tools, each outermost retriever run counts. An

@@ -54,10 +54,13 @@ class SpanWatcher(Watcher):
 class LiveSelectivity(SpanWatcher, RetrievalWatcher):
     """Watches every retrieval of the application and what its postprocessors left of it.
 
-    The nodes of the outermost retriever and of the retrievers inside it are the pool; the result of the last
-    postprocessor after it, or the source nodes of the query's response, is what the LLM was shown. A retrieval is
-    recorded when its query engine is done, or whatever it was part of (a chat turn, an agent's run); one that is
-    part of nothing at once.
+    The result of the outermost retriever is the pool, and that of the last postprocessor after it, or the source nodes
+    of the query's response, is what the LLM was shown. Where nothing after a retriever selects, its result was shown,
+    and what the retrievers inside it found is the pool, of which `SelectivityEvaluator` knows nothing. A retriever that
+    leaves some of the one list found inside it selects, too: that list is the pool.
+
+    A retrieval is recorded when its query engine is done, or whatever it was part of (a chat turn, an agent's run); one
+    that is part of nothing at once.
 
     A retrieval belongs to the query that the tag names; else to its own query, if that has labels; else to the nearest
     question around it that has labels: a sub-question, a chat message, what the user asked an agent, or a text in the

@@ -96,8 +96,10 @@ class _Call:
 class _Retrieved:
     """A retrieval that is over, until it is known what was selected from it.
 
-    `final` is what a fusing or compressing retriever left of its pool, until a selection (`selected`) left less.
-    `around` is the call that it was part of. Of one that failed, `by` is the last call that its error has ended.
+    `pool` is what a selection after it works on, and `final` what one has left of that, or the answer, the tool or a
+    compressing retriever; `selected` says whether it was a selection. `parts` is what was found inside a retriever that
+    fuses: the pool, while there is no `final`. `around` is the call that it was part of. Of one that failed, `by` is
+    the last call that its error has ended.
     """
 
     query: str
@@ -106,6 +108,7 @@ class _Retrieved:
     pool: Passages
     seconds: float
     final: Passages | None = None
+    parts: Passages | None = None
     by: _Call | None = None
     selected: bool = False
 
@@ -121,13 +124,16 @@ class _Retrieved:
 class CallTree:
     """Follows calls and hands over each retrieval when it is known what became of it.
 
-    The outermost of nested retrievals counts. The retrievals directly inside it are its candidates, and its own result
-    a selection from them (a compressing or fusing retriever). A selection (a reranker, a filter) after it decides what
-    was shown; so do the sources of the answer that it served, where no selection did. A retrieval is handed over when
-    that answer is given, or else when the tool or the outermost call around it ends. Calls that outlive the outermost
-    one are still followed.
+    The outermost of nested retrievals counts. A selection (a reranker, a filter) after it decides what was shown; so do
+    the sources of the answer that it served, where no selection did. The pool is what went into the first selection,
+    which cannot lose what it never saw: of a retriever that fuses others, its result. Where nothing selects after it,
+    what the retrievals directly inside it found is the pool. A retriever that leaves some of the one list found inside
+    it (a compressing retriever) selects as well.
 
-    A tool that gives passages is one retrieval: they are what was shown, and what was retrieved inside it is the pool.
+    A retrieval is handed over when that answer is given, or else when the tool or the outermost call around it ends.
+    Calls that outlive the outermost one are still followed.
+
+    A tool that gives passages is one retrieval: they are what was shown, and the retrievals inside it give the pool.
     A tool that gives none leaves the retrievals inside it as they are.
 
     A call without a query id of its own has that of the call around it.
@@ -275,9 +281,8 @@ class CallTree:
     def _outcome(self, of: _Call, passages: Passages | None) -> list[_Retrieved]:
         """What is handed over because of the result of a call; it still has to be closed."""
         if of.retrieval is not None:
-            siblings = of.retrieval.children
-            if of.kind is Kind.RETRIEVE and passages is not None and len(siblings) < self._most_held:
-                siblings.append(passages)
+            if of.kind is Kind.RETRIEVE and passages is not None and len(of.retrieval.children) < self._most_held:
+                of.retrieval.children.append(passages)
             return []
         if of.kind is Kind.SELECT:
             # If what it left is unknown, its retrievals are dropped: the whole pool was not that.
@@ -287,11 +292,13 @@ class CallTree:
                 held.append(_merged(worked_on, passages, selected=True))
         if passages is None or of.kind in (Kind.SELECT, Kind.OTHER):
             return []
+        found = _Retrieved(of.query, of.query_id, of.above, passages, self._clock() - of.started)
         if of.kind is Kind.RETRIEVE:
-            found = _Retrieved(of.query, of.query_id, of.above, passages, self._clock() - of.started)
             # A retriever that only passes on what another one found selects nothing.
             if [each.ids for each in of.children] not in ([], [passages.ids]):
-                found.pool, found.final = union([*of.children, passages]), passages
+                found.parts = union([*of.children, passages])
+                if len(of.children) == 1 and set(passages.ids).issubset(of.children[0].ids):
+                    found.pool, found.final = found.parts, passages
             if of.above is None or (self._at_once and of.tool is None):
                 return [found]
             of.held.append(found)
@@ -306,8 +313,7 @@ class CallTree:
                 only.final = passages
             return inside
         if not inside:
-            seconds = self._clock() - of.started
-            return [_Retrieved(of.query, of.query_id, of.above, passages, seconds)] if passages.ids else []
+            return [found] if passages.ids else []
         if len(inside) == 1 and inside[0].shown.ids == passages.ids:
             return inside
         return [_merged(inside, passages, query=(len(inside) > 1 and of.query) or inside[-1].query)]
@@ -342,12 +348,13 @@ class CallTree:
     def _hand_over(self, done: Sequence[_Retrieved], *, over: _Call | None = None) -> None:
         """Record retrievals; `over` is a call that has ended, which may have asked no retriever."""
         for each in done:
-            shown, known = each.shown, union([each.pool, each.shown])
+            shown, pool = each.shown, each.parts if each.final is None else each.pool
+            known = union([pool or shown, shown])
             self._record(
                 Retrieval(
                     each.query,
                     shown.ids,
-                    pool=None if each.final is None else each.pool.ids,
+                    pool=None if pool is None else pool.ids,
                     query_id=each.query_id,
                     tokens=shown.tokens,
                     seconds=each.seconds,
@@ -381,9 +388,10 @@ def _worked_on(selection: _Call) -> tuple[list[_Retrieved], list[_Retrieved]]:
     """What is held where the retrievals are that a selection works on, and these; it belongs to the last of them.
 
     Tools that run side by side bring some of the same passages: of the retrievals whose passages went in, those count
-    that the selection or the nearest call around it holds, or else one beside it. Of these it belongs to one for the
-    same query, or else to the one with most passages in it, or else to the last. Others take part if some of what went
-    in is from them alone, or if they are for the same query or in the same call and all that they found went in.
+    that the selection or the nearest call around it holds, or else one beside it. Of these it belongs to one that found
+    nothing if nothing went in, or else to one for the same query, to the one with most passages in it, or to the last.
+    Others take part if some of what went in is from them alone, or if they are for the same query or in the same call
+    and all that they found went in.
     """
     given = frozenset(selection.given)
 
@@ -395,11 +403,9 @@ def _worked_on(selection: _Call) -> tuple[list[_Retrieved], list[_Retrieved]]:
     near = overlapping(holder) or [each for each in holder.held if each.around is holder and not each.failed][-1:]
     if not near:
         return [], []
-    if not given:
-        near = [each for each in near if not each.pool.ids] or near
 
-    def fit(each: _Retrieved) -> tuple[bool, int]:
-        return each.query == selection.query, sum(id_ in given for id_ in each.pool.ids)
+    def fit(each: _Retrieved) -> tuple[bool, bool, int]:
+        return not (given or each.pool.ids), each.query == selection.query, sum(id_ in given for id_ in each.pool.ids)
 
     *others, first = sorted(near, key=fit)
     together, covered = [], set(first.pool.ids)

@@ -71,9 +71,9 @@ class _Node:
 class SpanReader:
     """Makes retrievals of the spans of traces.
 
-    The outermost of nested retriever spans is the retrieval, what is retrieved inside it is its pool, and a reranker
-    span after it decides what was shown; `CallTree` has these rules. The order of the spans does not matter, and a span
-    that comes twice counts once.
+    The outermost of nested retriever spans is the retrieval, and a reranker span after it selects what was shown from
+    its result; without one, what is retrieved inside it is the pool. `CallTree` has these rules. The order of the spans
+    does not matter, and a span that comes twice counts once.
 
     Parameters
     ----------
