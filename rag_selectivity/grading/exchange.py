@@ -290,7 +290,7 @@ def summary_lines(store: Store) -> Iterator[str]:
     """Lines for each judge and each annotator: how many labels, at what cost, and where they come from."""
     for judge in store.judges():
         tokens = f"{judge['prompt_tokens'] or 0:,} + {judge['completion_tokens'] or 0:,} tokens"
-        cost = f", cost {judge['cost']:.4g}" if judge["cost"] is not None else ""
+        cost = f", cost {judge['cost']:.4g} of {counted(judge['priced'], 'label')}" if judge["cost"] is not None else ""
         yield (
             f"{judge['judge']}: {counted(judge['graded'], 'grade')}, {counted(judge['failed'], 'failure')}, "
             f"rubric {judge['rubric']} {judge['rubric_version']}, parameters {judge['parameters']} ({tokens}{cost})"

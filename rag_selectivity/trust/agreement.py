@@ -265,7 +265,7 @@ class DrawnTables:
         """The verdict where coefficients have no interval, and why; empty where they have one."""
         if self.labels < MIN_PAIRS or len(self.tables) < MIN_QUERIES:
             need = f"at least {MIN_PAIRS} pairs of {MIN_QUERIES} queries or clusters"
-            return TOO_FEW, f"An interval and a verdict need {need}."
+            return TOO_FEW, f"A verdict, and an interval over all pairs, need {need}."
         for who, axis in (("People", 1), ("The judge", 0)):
             first, *others = self.levels[self.total.sum(axis=axis) > 0].tolist()
             if not others:

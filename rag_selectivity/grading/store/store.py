@@ -207,7 +207,7 @@ class Store:
 
     def judges(self) -> list[dict[str, Any]]:
         """A row for each judge: its settings, its labels, what they cost, and where their pairs come from."""
-        sums = ("graded", "failed", "prompt_tokens", "completion_tokens", "cost")
+        sums = ("graded", "failed", "prompt_tokens", "completion_tokens", "cost", "priced")
         of_server = "count(*) FROM labels l CROSS JOIN servers v ON v.id = l.server WHERE"
         tallies = {
             "served_models": f"SELECT l.settings, served_model, {of_server} served_model != '' GROUP BY 1, 2",
@@ -225,8 +225,8 @@ class Store:
             for number, *values in connection.execute(
                 f"SELECT s.id, {', '.join(f's.{name}' for name in records.SETTINGS)}, count(l.grade),"
                 " count(l.id) - count(l.grade), CAST(total(l.prompt_tokens) AS INTEGER),"
-                " CAST(total(l.completion_tokens) AS INTEGER), sum(l.cost) FROM settings s LEFT JOIN labels l"
-                " ON l.settings = s.id WHERE s.kind = 'grade' GROUP BY s.id"
+                " CAST(total(l.completion_tokens) AS INTEGER), sum(l.cost), count(l.cost) FROM settings s"
+                " LEFT JOIN labels l ON l.settings = s.id WHERE s.kind = 'grade' GROUP BY s.id"
             ):
                 row = connection.row((*records.SETTINGS, *sums), values)
                 rows[number] = {"judge": names[number], **row, **{name: {} for name in tallies}}
