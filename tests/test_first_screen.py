@@ -203,7 +203,8 @@ def test_people_beside_random_controls_are_not_said_to_check_more_than_they_do(s
     assert re.search(r"; kappa of judge and people: 0\.\d+ \[0\.\d+, 0\.\d+\]", found.trust.verdict)
     figure = found["Success@10"]
     (caveat,) = (caveat for caveat in figure.caveats if caveat.code == "by-construction")
-    assert f"Of all 60 queries, {figure.value * figure.n / 60:.1%} probably succeed." in caveat.text
+    # How many succeed would need an interval of its own.
+    assert "succeed" not in caveat.text
 
 
 def test_the_depth_of_a_measure_is_that_of_its_column_and_no_k_that_was_given(sample) -> None:

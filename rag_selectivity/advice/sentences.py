@@ -170,8 +170,11 @@ def where_the_loss_is(decision: Decision, losses: Losses | None, why: str, *, un
     held = f"{decision.best}'s {'candidates' if losses.given else 'lists'} hold {evidence}"
     if round(losses.rerank + losses.widen, 9) == 0 and not unknown:
         return Answer("loss", f"{held}: nothing is lost in these queries.", False)
-    if unknown or not losses.given:
+    # Counts of queries are as judged, and would stand beside completed shares.
+    is_completed = decision.lines[0].figures[decision.measure.name].estimate.basis != AS_JUDGED
+    if unknown or is_completed or not losses.given:
         step = "which step loses the rest is not known without the candidates (pool=…, --pool)"
+        step = "which step loses more is not shown" if losses.given else step
         step = f"the rest stands below rank {decision.K}" if round(losses.pool, 9) == 1 else step
         return Answer("loss", f"{held}; {'what the runs missed is not known' if unknown else step}.", False)
     queries = {step: losses.limits[f"{step}-limited"] for step in (SELECTION, RETRIEVER)}
@@ -179,8 +182,7 @@ def where_the_loss_is(decision: Decision, losses: Losses | None, why: str, *, un
     sure, look = ("", f"Look at {_LOOK[weak]}.") if losses.more else ("; which step loses more is not shown", "")
     lists = counted(queries[weak], *(["retrieval"] if live else ["query", "queries"]))
     steps = f"The {weak} is the weak step in {lists}, the {other} in"
-    basis = ", as judged" * (decision.lines[0].figures[decision.measure.name].estimate.basis != AS_JUDGED)
-    return Answer("loss", f"{held}. {steps} {queries[other]}{basis}{sure}.", bool(losses.more), look)
+    return Answer("loss", f"{held}. {steps} {queries[other]}{sure}.", bool(losses.more), look)
 
 
 def what_next(decision: Decision, at_k: Report, losses: Losses | None, fails: str, trust: Trust) -> Answer:

@@ -238,20 +238,20 @@ def equals_placebo(estimate: Estimate) -> bool:
 def _of_success(measure: Measure, estimate: Estimate, facts: LabelFacts, at: str, judged: Estimate) -> Iterator[Caveat]:
     """Success over the queries in which something relevant was found, if hardly more than what runs hold was judged."""
     # The labels as they are leave out other queries than those do that a tail completes.
-    of, how = (estimate, "probably") if estimate.basis == CALIBRATED else (judged, "are known to")
+    of = estimate if estimate.basis == CALIBRATED else judged
     total = estimate.n_total
     if measure.name != "Success" or estimate.basis == WITH_CONTROLS or not 0 < of.n < total:
         return
     of_all = of.value * of.n / total
     some = counted(total - of.n, "query without a relevant label is", "queries without a relevant label are")
-    level, succeed = SOFT, f"Of all {total} queries, {percent(of_all)} {how} succeed."
+    level, succeed = SOFT, f" Of all {total} queries, {percent(of_all)} are known to succeed." * (of is judged)
     text = f"The labels are of what runs retrieved, and {some} left out: relevant passages may not have been found."
     if at == AT_K and estimate.basis == AS_JUDGED:
-        level, succeed = STRONG, f"Of all queries, {percent(of_all)} succeed."
+        level, succeed = STRONG, f" Of all queries, {percent(of_all)} succeed."
         top = "what was shown" if measure.at is None else named_top(measure.at)
         labels = "Nearly all labels" if facts.tail_ranks is None else "Nearly all labels but those of the tail"
         text = f"{labels} are of {top}, and {some} left out: success of nearly all others is automatic."
-    yield Caveat(BY_CONSTRUCTION, f"{text} {succeed}", level, {"of_all_queries": of_all})
+    yield Caveat(BY_CONSTRUCTION, f"{text}{succeed}", level, {"of_all_queries": of_all})
 
 
 def _of_reach(measure: Measure, estimate: Estimate, facts: LabelFacts, column: int, closed: str) -> Iterator[Caveat]:

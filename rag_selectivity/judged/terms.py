@@ -135,8 +135,8 @@ def _within_corpus(qrels: Qrels, ids: Set[str]) -> tuple[Qrels, list[Selectivity
             f"the corpus has {examples(sorted(ids)[:3])}; do both use the same ids? (how-to: ids-do-not-match)"
         )
     text = (
-        f"{len(unknown)} of {len(passages)} judged passages are not in the corpus ({examples(sorted(unknown))}): their "
-        f"labels are left out"
+        f"{len(unknown)} of {len(passages)} judged passages are not among those that can be retrieved "
+        f"({examples(sorted(unknown))}): their labels are left out"
     )
     inside = np.array([passage in ids for passage in qrels.passages], bool)
     return qrels.take(inside), [SelectivityWarning(text, "outside-corpus")]

@@ -334,7 +334,7 @@ def _counts_of_queries(report: Report, columns: Sequence[Shown]) -> Iterator[str
         parts = [f"{enumeration(names)} {'are' if len(names) > 1 else 'is'} over {n:,}" for n, names in over.items()]
         bases = {x.estimate.basis for column in columns if column.name == "BoR" for x in column.figures.values()}
         of, also = counted(total, "query", "queries"), f" BoR is over all {total:,}." * (WITH_CONTROLS in bases)
-        yield f"Of the {of}, {enumeration(parts)}: the labels of the others hold nothing that the measure counts.{also}"
+        yield f"Of the {of}, {enumeration(parts)}: the others have no label that counts for it.{also}"
     harm = ((run, x.estimate) for column in columns if column.name == "Harm" for run, x in column.figures.items())
     if lacking := dict.fromkeys(f"{x.n:,} of {run}'s {x.n_total:,} queries" for run, x in harm if 0 < x.n < x.n_total):
         yield f"Harm is over {enumeration(lacking)}: the others have no list, or none of its passages counts."
