@@ -19,7 +19,7 @@ def evaluated(labels, runs, corpus, **options):
 
 
 def test_a_label_outside_the_corpus_is_no_chance_of_a_random_draw() -> None:
-    with pytest.warns(rs.SelectivityWarning, match="1 of 2 judged passages are not in the corpus"):
+    with pytest.warns(rs.SelectivityWarning, match="1 of 2 judged passages are not among those that can be retrieved"):
         report = rs.evaluate(
             {"t2": {"c2": 1, "gone9": 1}},
             {"r": {"t2": ["t2", "c2"]}},
@@ -107,7 +107,7 @@ def test_chunks_count_by_the_documents_that_the_corpus_has() -> None:
 def test_all_commands_that_join_take_the_same_labels() -> None:
     labels, corpus = {"q": {"a": 1, "gone": 1}}, ["a", "b", "c", "d"]
     runs = {"x": {"q": ["a", "b"]}, "y": {"q": ["b", "a"]}}
-    with pytest.warns(rs.SelectivityWarning, match="not in the corpus"):
+    with pytest.warns(rs.SelectivityWarning, match="not among those that can be retrieved"):
         comparison = rs.compare(labels, runs, corpus=corpus, measures=["BoR"], depths=[2])
     assert comparison.report["x", "BoR@2"].value == 1.0
     groups = {"a": "g", "b": "h"}

@@ -284,4 +284,4 @@ def _losses(at_k: Report, run: str, measure: Measure) -> tuple[Losses | None, st
     if pool is None or share is None or not isinstance(measure, RANWG) or math.isnan(pool.value + kept.value):
         return None, "with labels completed by people or a tail, its candidates have no figure"
     rerank, widen = pool.value - kept.value, share.value - kept.value
-    return replace(found, pool=pool.value, selected=share.value, rerank=rerank, widen=widen, more=""), ""
+    return replace(found, pool=pool.value, selected=share.value, rerank=rerank, widen=widen, more="", limits={}), ""

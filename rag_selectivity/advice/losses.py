@@ -38,6 +38,7 @@ class Losses:
         Which step loses more, if the bounds of the two gains' difference exclude 0.
     limits : {diagnosis: number of queries}
         The queries by the step that limits them, as `rag_selectivity.measures.utility.diagnosis` says it of P and S.
+        None where the shares are of completed labels: these counts would be as judged.
     given : bool
         Whether a pool was given: else the lists stand for it, and may be a selection already.
     of : str
@@ -49,7 +50,7 @@ class Losses:
     rerank: float
     widen: float
     more: str
-    limits: Counter[str | None]
+    limits: dict[str | None, int]
     given: bool
     of: str
 

@@ -170,9 +170,7 @@ def where_the_loss_is(decision: Decision, losses: Losses | None, why: str, *, un
     held = f"{decision.best}'s {'candidates' if losses.given else 'lists'} hold {evidence}"
     if round(losses.rerank + losses.widen, 9) == 0 and not unknown:
         return Answer("loss", f"{held}: nothing is lost in these queries.", False)
-    # Counts of queries are as judged, and would stand beside completed shares.
-    is_completed = decision.lines[0].figures[decision.measure.name].estimate.basis != AS_JUDGED
-    if unknown or is_completed or not losses.given:
+    if unknown or not (losses.given and losses.limits):
         step = "which step loses the rest is not known without the candidates (pool=…, --pool)"
         step = "which step loses more is not shown" if losses.given else step
         step = f"the rest stands below rank {decision.K}" if round(losses.pool, 9) == 1 else step
