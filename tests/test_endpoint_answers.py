@@ -250,8 +250,7 @@ def test_a_passage_that_fails_in_every_batch_fails_alone(tmp_path) -> None:
     whole = says(None, message={"refusal": "Not this one."})
     with HostileServer(per_passage({3: whole})) as server:
         done = run(tmp_path, server.url, "--batch", "5")
-        alone = [request for request in server.requests if request.passages == (3,)]
-        assert len(alone) == 1
+        assert len([request for request in server.requests if request.passages == (3,)]) == 1
         assert len(server.requests) <= 9
     assert (done.code, done.data["errors"]) == (1, {"refusal": 1})
     assert grades(tmp_path) == {number: grade_of(number) for number in (0, 1, 2, 4)}

@@ -79,8 +79,7 @@ def test_a_grade_that_needs_no_judge_makes_no_report_of_failures(tmp_path) -> No
 
 def one_question(folder, pairs: int) -> None:
     write_pairs(folder, pairs)
-    lines = (folder / "pool.trec").read_text()
-    (folder / "pool.trec").write_text(lines.replace("q1 ", "q0 "))
+    (folder / "pool.trec").write_text((folder / "pool.trec").read_text().replace("q1 ", "q0 "))
 
 
 def test_batches_that_fail_are_asked_one_by_one_before_the_run_ends(tmp_path) -> None:

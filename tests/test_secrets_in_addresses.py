@@ -73,8 +73,7 @@ def test_no_error_summary_store_or_resume_line_holds_it(tmp_path, place: str, st
     assert "bad path" in done.said
     assert "go on with: rag-selectivity grade" in " ".join(stopped.said.split())
     assert equals.code == (2 if status == 404 else 1), equals.said
-    listed = cli(tmp_path, "labels", "info", "labels.db")
-    refuse_secret(tmp_path, done, plain, stopped, equals, listed)
+    refuse_secret(tmp_path, done, plain, stopped, equals, cli(tmp_path, "labels", "info", "labels.db"))
 
 
 @pytest.mark.parametrize("command", ["claims", "answers"])

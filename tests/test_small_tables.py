@@ -93,8 +93,7 @@ def test_what_is_wrong_in_a_table_is_named_with_its_place(name, tmp_path) -> Non
         with pytest.raises(rs.InputError, match=rf"jsonl:1: .*{fault}"):
             use(write(tmp_path / "t.jsonl", [{id_: f"x{character}", column: 1}]))
     for message, content in wrong.items():
-        place = message.replace("14", str(len(content) + 1))
-        with pytest.raises(rs.InputError, match=place):
+        with pytest.raises(rs.InputError, match=message.replace("14", str(len(content) + 1))):
             use(write(tmp_path / "t.csv", content))
     with pytest.raises(rs.InputError, match=r"none\.csv: there is no such file"):
         use(tmp_path / "none.csv")

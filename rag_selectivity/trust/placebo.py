@@ -190,8 +190,8 @@ def placebos_of(
                 for i, (some, ranks) in enumerate(by_depth)
             ]
         if found := [pair for pair in pairs if pair is not None]:
-            # Without a corpus size there is no corpus to shuffle in.
-            known = among.all(axis=0) | (judged.corpus_size is not None)
+            # Without a corpus size there is no corpus to shuffle in, and a placebo of few queries says nothing of all.
+            known = (among & (among.mean(axis=0) > 0.5)) | (judged.corpus_size is not None)
             settled = [Outcome.beside(each).settled() for each in zip(*found, strict=True)]
             result[measure] = [
                 replace(each, parts=tuple(np.where(known, part, np.nan) for part in each.parts), **beside)
