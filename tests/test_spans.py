@@ -336,7 +336,7 @@ def reranked(left: list[str], given: list[str] = (), span: str = "s2", parent: s
     return Span("t1", span, parent, "rerank", 30, 40, attributes=attributes, **more)
 
 
-ROOT = Span("t1", "root", None, "chain", 1, 100)
+ROOT, STEP = Span("t1", "root", None, "chain", 1, 100), Span("t1", "step", "root", "chain", 25, 60)
 TRIED = [ROOT, Span("t1", "first", "root", "chain", 9, 22, failed=True), search([], parent="first", failed=True)]
 
 
@@ -362,6 +362,7 @@ TRIED = [ROOT, Span("t1", "first", "root", "chain", 9, 22, failed=True), search(
             [("a",)],
             {"unknown_selection": 1},
         ),
+        ([ROOT, search(["c"], parent="root"), STEP, reranked(["d"], parent="step")], "id", [("c",), ("d",)], {}),
         ([search(["a"], dropped=3)], "id", [], {"cut_list": 1}),
         (
             [ROOT, search(["a", "b"], parent="root"), reranked(["b"], ["a", "b"], parent="root", dropped=1)],

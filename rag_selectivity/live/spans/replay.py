@@ -255,10 +255,11 @@ class SpanReader:
         if meaning is None or not (meaning.kind is Kind.SELECT or node.tells):
             self._calls.begin(id_, node.parent, Kind.OTHER, query_id=node.query_id)
             return
+        # What a selection left is some of what it got.
+        documents, query = meaning.given or meaning.known * (meaning.kind is Kind.SELECT), meaning.query
         # Problems with what it got are counted where that was retrieved.
-        given, query = self._ids(self._completed(meaning.given), id_, Problems()), meaning.query
+        given = self._ids(self._completed(documents), id_, Problems())
         self._calls.begin(id_, node.parent, meaning.kind, query=query, query_id=node.query_id, given=given)
-        documents = meaning.given or meaning.known
         if documents and meaning.kind is Kind.SELECT and not span.failed and self._calls.lacks_retrieval(id_):
             # Its retriever made no span: what it was given is the pool.
             self._now, call = math.nan, f"{id_} (its retrieval)"
