@@ -140,8 +140,7 @@ def test_an_outage_comes_first(how, failing) -> None:
 
 
 def test_without_a_depth_a_failure_has_as_many_slots_as_the_other_lists_have_on_average() -> None:
-    labels = {"a": {"x": 1}, "b": {"y": 1}, "c": {"z": 1}}
-    monitor = Monitor(labels, corpus_size=100, depths=[2, 5])
+    monitor = Monitor({"a": {"x": 1}, "b": {"y": 1}, "c": {"z": 1}}, corpus_size=100, depths=[2, 5])
     for query, ids in (("a", ["x", "1"]), ("b", ["y", "1", "2", "3"]), ("c", [])):
         monitor.record(Retrieval(query, ids))
     report = monitor.report()

@@ -85,8 +85,7 @@ def test_the_usual_names_of_measures_are_understood(usual, ours) -> None:
 
 def test_a_k_in_letters_is_answered_in_plain_words(tmp_path) -> None:
     (tmp_path / "f.trec").write_text("q 0 a 1\n")
-    words = ["evaluate", str(tmp_path / "f.trec"), "run.trec", "--k", "ten"]
-    result = CliRunner().invoke(app, words)
+    result = CliRunner().invoke(app, ["evaluate", str(tmp_path / "f.trec"), "run.trec", "--k", "ten"])
     said = f"{result.output}{result.exception}"
     assert result.exit_code != 0
     assert "--k must be a whole number from 1 up, or auto, got 'ten'" in said

@@ -349,7 +349,7 @@ def half(odd: int) -> Any:
     return store.as_retriever(search_kwargs={"k": 2, "filter": lambda each: each.metadata["odd"] == odd})
 
 
-@pytest.mark.filterwarnings("ignore:.*judged passages are not in the corpus")
+@pytest.mark.filterwarnings("ignore:.*judged passages are not among")
 def test_r_counts_what_filters_leave_as_n_does_or_a_warning_says_that_it_does_not() -> None:
     odd, even = half(1), half(0)
     labels = {f"text {i}": {f"n{j}": 5 for j in range(i, i + 4)} for i in range(1, 31, 2)} | {"text 2": {"n2": 5}}

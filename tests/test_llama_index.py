@@ -134,8 +134,7 @@ def test_metrics_in_llama_indexs_own_evaluator_and_registry() -> None:
     by_text = {QUERIES[q]: row for q, row in GRADES.items()}
     names = ["RA-nWG@1", "RA-nWG@2", "Harm@2", "nDCG@2"]
     metrics = [SelectivityMetric(name, by_text, corpus_size=6, scale="utility") for name in names]
-    stock = RetrieverEvaluator(metrics=metrics, retriever=WordRetriever())
-    result = stock.evaluate(QUERIES["q1"], ["n1"])
+    result = RetrieverEvaluator(metrics=metrics, retriever=WordRetriever()).evaluate(QUERIES["q1"], ["n1"])
     measures = ["RA-nWG", "Harm", "nDCG"]
     expected = rs.evaluate(GRADES, lists(), scale="utility", measures=measures, depths=[1, 2], bootstrap=None)
     row = expected.per_query()[0]

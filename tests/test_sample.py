@@ -107,8 +107,7 @@ def test_what_was_drawn_is_what_the_runs_hold() -> None:
                 name, rank = each.split(":")
                 assert lists[name][pair.query][int(rank) - 1] == pair.passage
             of_pool.setdefault(pair.query, set()).add(pair.passage)
-    top = {query: {*lists["bm25"][query][:20], *lists["dense"][query][:20]} for query in of_pool}
-    assert of_pool == top
+    assert of_pool == {query: {*lists["bm25"][query][:20], *lists["dense"][query][:20]} for query in of_pool}
     outside = [pair for pair in graded_pairs() if pair.drawn == "control"]
     assert not any(pair.passage in lists[name][pair.query] for pair in outside for name in lists)
 

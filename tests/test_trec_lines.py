@@ -51,8 +51,7 @@ def test_a_word_for_a_number_is_refused(tmp_path, line, problem):
 
 @pytest.mark.parametrize("rank", ["1", "1.0", "-1", "0"])
 def test_any_number_is_a_rank(tmp_path, rank):
-    files = written(tmp_path, run=f"q1 Q0 d1 {rank} 3.5 t\n")
-    assert rs.read_run(files["run"]).to_dict() == {"q1": ["d1"]}
+    assert rs.read_run((written(tmp_path, run=f"q1 Q0 d1 {rank} 3.5 t\n"))["run"]).to_dict() == {"q1": ["d1"]}
 
 
 def test_what_follows_the_tag_belongs_to_it_for_trec_eval(tmp_path):
