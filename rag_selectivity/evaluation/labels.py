@@ -121,14 +121,14 @@ class Labels:
         return Qrels.from_records(by_query, expected=expected, **about)
 
     def within(self, corpus: Set[str] | None) -> Labels:
-        """Those of the passages of a corpus, if one is known; all, with a warning, if it has none."""
+        """Those of the passages of a corpus, for all queries, if one is known; all, with a warning, if it has none."""
         if corpus is None:
             return self
         rows = {q: {p: g for p, g in row.items() if p in corpus} for q, row in self.by_query.items()}
         if any(self.by_query.values()) and not any(rows.values()):
             warn("labels outside a filter count as relevant: it leaves none of them", "outside-corpus", stacklevel=3)
             return self
-        return replace(self, by_query={query: row for query, row in rows.items() if row})
+        return replace(self, by_query=rows, judged=replace(self.judged or self.qrels, levels=self.levels))
 
     @cached_property
     def levels(self) -> tuple[int, ...]:

@@ -164,7 +164,7 @@ class Window:
         for measure, outcome in outcomes.items():
             self._undefined[measure] = joint_refusal((self._undefined.get(measure), outcome.refused))
         # While passages came and none was labelled, ids may be those of something else: no alarm must rest on that.
-        if not self._met.known and self._met.lists and not self.form.exact:
+        if not self._met.known and self._lists and not self.form.exact:
             return {}
         return {each: replace(of, refused=self._undefined[each]).settled() for each, of in outcomes.items()}
 

@@ -195,8 +195,8 @@ class Meeting:
         self._first: list[Sides] = []
 
     def add(self, ids: Collection[str], labels: Mapping[str, int]) -> None:
-        """Count a list, if it holds something."""
-        if not ids:
+        """Count a list, if it holds something and its query has labels."""
+        if not ids or not labels:
             return
         passages = dict.fromkeys(ids)
         if self.lists < _KEPT_LISTS:
