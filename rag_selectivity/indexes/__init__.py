@@ -83,7 +83,7 @@ def passages_under_filter(indexes: Sequence[Any], labels: Mapping[str, Collectio
     with suppress(InputError):  # of a filter that nobody can count
         if not any(_asked(each, lambda it: it.filtered, "whether it filters", "corpus_size=") for each in indexes):
             return None
-        first, *others = (_ids_by_labels(each, labelled) for each in indexes)
+        first, *others = (_ids_by_labels(each, labelled) for each in {id(each): each for each in indexes}.values())
         if all(each == first for each in others) and not (labelled and first.isdisjoint(labelled)):
             return first
     warn("labels outside a filter count as relevant: it is not known which are", "index-did-not-say", stacklevel=3)
