@@ -140,6 +140,11 @@ def test_a_judge_that_agrees_is_no_caveat_and_one_that_does_not_is_a_strong_one(
     assert codes(checked) == {"one-judge": "note", "agreement-too-low": "strong"}
 
 
+def test_skipped_pairs_are_a_share_of_what_was_drawn_here() -> None:
+    *_, said = of_origins(provenance(drawn_for_people={"": 2000, "file:x": 50, "calibrate:100": 70, "skipped": 30}))
+    assert (said.level, said.text[:36]) == ("soft", "People skipped 30 of 100 drawn pairs")
+
+
 # -- the paragraph -----------------------------------------------------------------------------------------------
 
 

@@ -132,7 +132,7 @@ def of_origins(known: Provenance | None) -> Iterator[Caveat]:
         worth = "pairs that somebody picked can make the judge look better or worse than it is."
         yield Caveat(NOT_DRAWN, f"{pairs_of} not drawn by this tool: {worth}", SOFT, {"pairs": apart})
     if known.judges and (skipped := known.drawn_for_people.get("skipped", 0)):
-        drawn = sum(known.drawn_for_people.values())
+        drawn = sum(known.drawn_for_people.values()) - apart
         text = f"People skipped {skipped:,} of {counted(drawn, 'drawn pair')}: these may differ from the others."
         yield Caveat(NOT_DRAWN, text, SOFT if skipped > _MANY_SKIPPED * drawn else NOTE, {"skipped": skipped})
 
