@@ -209,6 +209,8 @@ def test_a_given_k_stands_beside_the_advised_one(report) -> None:
     harm, bor = (decision.lines[0].figures[name].estimate.value for name in ("Harm", "BoR"))
     at = f"At K = 3, {harm:.1%} of the slots hold junk and success is {2**bor:.0f} times as frequent as by chance"
     assert decision["K"].text.endswith(f"{at} (BoR {bor:.3f}).")
+    # Only what live retrievals showed is "shown", whatever the rules.
+    assert decide(rs.evaluate({"q": ["d"]}, {"q": ["d"]}, short_lists="returned"), k=1).K_from == "given"
 
 
 @pytest.mark.parametrize("k", [3, None])

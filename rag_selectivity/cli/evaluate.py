@@ -119,9 +119,10 @@ def evaluate(
     from rag_selectivity.render.first_screen import answer_lines, first_screen
 
     path, runs = files
-    gates = Gates.parse(gating, on="shared" if is_live(runs) else "all")
+    live = is_live(runs)
+    gates = Gates.parse(gating, on="shared" if live else "all")
     deciding: dict[str, Any] = {"k": production_depth(k, depths), "baseline": baseline, "paired": not given.unpaired}
-    if printer.is_page and is_live(runs):
+    if printer.is_page and live:
         raise InputError("there is no page of a trace: write .json, .md or .txt")
     retrieved = Retrieved.of(labels_of(path, form.qrels_format, form.judge, human), runs, pool, spans)
     then = gates.against.decision if isinstance(gates.against, rs.Report) else None
@@ -135,7 +136,7 @@ def evaluate(
     # Costs and pages read the lists too; standard input can be read once.
     lists = retrieved.runs
     are_small = sum(file.stat().st_size for file in runs.values() if file.is_file()) <= _HELD
-    if not retrieved.is_live and (is_costed or (printer.is_page and are_small)):
+    if not live and (is_costed or (printer.is_page and are_small)):
         lists = {name: rs.read_run(file, policy=rules.policy) for name, file in retrieved.runs.items()}
     size = corpus.given()
     size["corpus_size"] = retrieved.corpus_size if size["corpus_size"] is size["corpus"] is None else corpus.corpus_size
@@ -154,7 +155,7 @@ def evaluate(
         "weights": given.weights,
         "tokens": lengths if at_budgets or not is_costed else None,
         # A live list ends where the prompt did: there is nothing further down that could have been read.
-        **({"short_lists": "returned"} if retrieved.is_live else {}),
+        **({"short_lists": "returned"} if live else {}),
         **({"missing_query": "skip"} if given.unpaired else {}),
         **rules.chosen(),
     }
@@ -182,7 +183,7 @@ def evaluate(
     known = {name: str(file) for name, file in texts.items() if file.exists()}
     # Nobody can read standard input again.
     typed = ["RUN" if file == STANDARD_INPUT else file_with_name(name, file) for name, file in runs.items()]
-    steps = Steps(labels=str(path), files=["RUN"] if retrieved.is_live else typed, as_commands=True, **known)
+    steps = Steps(labels=str(path), files=["RUN"] if live else typed, as_commands=True, of_trace=live, **known)
     report = decided(replace(report, steps=steps), asked_for_k=k is not None, **deciding)
     if per_query is not None:
         put_rows(report.per_query(), per_query)

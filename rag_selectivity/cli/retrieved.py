@@ -43,7 +43,6 @@ class Retrieved:
     facts: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     clusters: Mapping[str, str] | None = None
-    is_live: bool = False
 
     @classmethod
     def of(cls, qrels: Qrels, runs: Mapping[str, Path], pool: list[str] | None, spans: Spans) -> Retrieved:
@@ -69,9 +68,7 @@ class Retrieved:
         asked = {*query_of.values()}
         several = f"{len(query_of):,} retrievals of {len(asked):,} queries: a retrieval is called a query here"
         notes = (*read.notes, *not_seen(qrels, asked), *([] if clusters is None else [several]))
-        return cls(
-            qrels.under(query_of), {name: read.shown}, read.pool, known, depths, read.facts, notes, clusters, True
-        )
+        return cls(qrels.under(query_of), {name: read.shown}, read.pool, known, depths, read.facts, notes, clusters)
 
 
 def is_live(runs: Mapping[str, Path]) -> bool:
