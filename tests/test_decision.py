@@ -12,6 +12,7 @@ from rag_selectivity.advice import decide, which_k
 from rag_selectivity.cli.app import app
 from rag_selectivity.measures.base import REGISTRY as MEASURES
 from rag_selectivity.results.decision import QUESTIONS
+from rag_selectivity.results.stored import read_report
 from rag_selectivity.wording import number, percent, share
 from tests.test_calibrated_figures import drawn, evaluated, world
 from tests.test_controls import judged_by
@@ -26,17 +27,14 @@ def synthetic(queries: int = 60, seed: int = 5, **skills: float):
     random = np.random.default_rng(seed)
     weighed = [1, 1, 1, 1, 2, 3, 4, 5]
     grades = {f"q{i}": {f"d{j}": int(random.choice(weighed)) for j in range(40)} for i in range(queries)}
-    runs = {
-        name: {
-            query: sorted(
-                [passage for passage in row if random.random() < 0.75],
-                key=lambda passage, row=row, skill=skill: -(skill * row[passage] + random.normal()),
-            )[:15]
-            for query, row in grades.items()
-        }
-        for name, skill in skills.items()
+
+    def listed(row, skill):
+        some = [passage for passage in row if random.random() < 0.75]
+        return sorted(some, key=lambda passage: -(skill * row[passage] + random.normal()))[:15]
+
+    return grades, {
+        name: {query: listed(row, skill) for query, row in grades.items()} for name, skill in skills.items()
     }
-    return grades, runs
 
 
 @pytest.fixture(scope="module")
@@ -87,10 +85,7 @@ def test_marks_in_the_table_are_those_of_the_comparison_with_the_baseline(report
 
 def test_arms_over_different_queries_are_tested_unpaired(tmp_path, monkeypatch) -> None:
     grades, runs = synthetic(weak=0.1, better=3.0)
-    arms = {
-        "weak": {q: row for i, (q, row) in enumerate(runs["weak"].items()) if i % 2},
-        "better": {q: row for i, (q, row) in enumerate(runs["better"].items()) if not i % 2},
-    }
+    arms = {name: dict([*runs[name].items()][first::2]) for name, first in (("weak", 1), ("better", 0))}
     comparison = rs.compare(grades, arms, scale="utility", measures=["RA-nWG"], depths=[5], paired=False)
     decision = decide(comparison.report, k=5, paired=False)
     row = comparison["better", "RA-nWG@5"]
@@ -329,14 +324,18 @@ def test_calibrated_figures_are_those_of_the_report_and_have_no_union_of_pools()
     assert "as judged" not in decision["system"].more
 
 
-def test_people_who_call_nothing_relevant_leave_no_k_to_advise() -> None:
+def test_people_who_call_nothing_relevant_leave_no_k_to_advise(tmp_path) -> None:
     """A judge finds evidence, and people call all of it junk: in a run's top 5, or in a random draw."""
     human, judge, runs = world(judge_error=0.3)
     junk = {query: dict.fromkeys(row, 1) for query, row in human.items()}
     top = {query: dict.fromkeys(passages[:5], 1) for query, passages in runs["one"].items()}
     for labels in (top, drawn(junk, judge, runs, 200)):
-        decision = decide(evaluated(judge, runs, human=labels))
+        decision = decide(report := evaluated(judge, runs, human=labels))
         assert "none is advised" in decision["K"].text
+        # What they cannot calibrate is no share of junk either, and a stored report says so too.
+        assert "hold junk" not in decision["K"].text
+        report.save(tmp_path / "report.json")
+        assert read_report(tmp_path / "report.json").trust.verdict == report.trust.verdict
         assert decision["trust"].text.startswith("The labels by people call nothing relevant: ")
         assert decision["next"].text.startswith("Let a person grade 200 pairs: ")
 
@@ -424,9 +423,8 @@ def test_bits_are_not_claimed_where_the_figure_says_nothing() -> None:
 
 def test_nothing_is_shown_where_ids_do_not_meet() -> None:
     grades, run = whole_world()
-    runs = {"good": run(0.2), "bad": run(5)}
-    other = {f"{query}/x" if i % 2 else query: passages for i, (query, passages) in enumerate(runs["bad"].items())}
-    decision = decided(grades, {"good": runs["good"], "bad": other})
+    other = {f"{query}/x" if i % 2 else query: passages for i, (query, passages) in enumerate(run(5).items())}
+    decision = decided(grades, {"good": run(0.2), "bad": other})
     assert decision["system"].text.startswith("Open until the ids meet")
     assert all(figure.verdict is None for line in decision.lines for figure in line.figures.values())
 

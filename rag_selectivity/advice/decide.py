@@ -250,8 +250,7 @@ def _answers(
     told = is_believed or (is_unequal and not (most_fail or trust.ids_apart))
     yield sentences.which_system(decision, "" if told else doubt, sentences.without_lists(at_k), judges=judges)
     about = leader if decision.K_from == "advised" and not fails else best
-    part = sentences.unlabelled_share(at_k.runs[about].figures.join, decision.K)
-    yield sentences.which_k(decision, about, fails, "" if is_believed else doubt, part, judges=judges)
+    yield sentences.which_k(decision, at_k, about, fails, "" if is_believed else doubt, judges=judges)
     figure, pool = at_k[best, evidence], at_depth(at_k.runs[best].estimates, PROC(), decision.K)
     caveats = {each.code: each for cell in (figure, pool) if cell is not None for each in cell.caveats}
     is_closed, reach = CLOSED in caveats, caveats.get(DOWN_TO)

@@ -7,6 +7,7 @@ import numpy as np
 
 from rag_selectivity.advice.losses import QUERIES, RETRIEVER, SELECTION, Losses
 from rag_selectivity.advice.steps import grading
+from rag_selectivity.advice.trust import is_all_junk
 from rag_selectivity.evaluation.caveats import CLOSED, equals_placebo
 from rag_selectivity.inference.bounded import FEW
 from rag_selectivity.inference.exact import clopper_pearson
@@ -108,14 +109,15 @@ def outage(judged: JudgedRun, live: bool) -> tuple[str, bool]:
     return failed if most or low > _FAILING else "", most
 
 
-def which_k(decision: Decision, run: str, fails: str, doubt: str, unlabelled: float, *, judges: str) -> Answer:
+def which_k(decision: Decision, at_k: Report, run: str, fails: str, doubt: str, *, judges: str) -> Answer:
     """The K of the decision, and of one run what is advised and what K costs: junk, bits, what chance would do.
 
-    It is not shown where a share of the ranks is `unlabelled`.
+    It is not shown where some of the ranks have no label.
 
     Where many retrievals fail, as `fails` says, what the others hold advises no K, and neither do labels in `doubt`.
     """
     depth, advised = decision.K, decision.k_by_run[run]
+    unlabelled = unlabelled_share(at_k.runs[run].figures.join, depth)
     taken = f" as {decision.K_from}" if decision.K_from in ("given", "shown") else ""
     is_another = bool(taken) and (depth != advised.value or advised.open)
     why = fails or f"{doubt[:1].lower()}{doubt[1:]}" or advised.reason
@@ -125,7 +127,7 @@ def which_k(decision: Decision, run: str, fails: str, doubt: str, unlabelled: fl
         text = f"{depth}{taken}; {advised} is advised for {run}: {advised.reason}"
     else:
         text = f"{advised}{taken and f'{taken},'} for {run}: {advised.reason}"
-    figures = next(line.figures for line in decision.lines if line.run == run)
+    figures = {} if is_all_junk(at_k) else next(line.figures for line in decision.lines if line.run == run)
     harm, bor, known = figures.get("Harm"), figures.get("BoR"), []
     if harm and math.isfinite(junk := harm.estimate.value) and (junk or not harm.estimate.possible):
         # Few labels by people, or of random passages, leave far more open than the queries do.

@@ -73,13 +73,12 @@ def _closed(figures: _Figures) -> str | None:
 def _uncalibrated(report: Report) -> list[str]:
     """The runs of which people's labels could calibrate no figure; all, if these call nothing relevant."""
     every = {run: [x for x in each.estimates.values() if x.basis == CALIBRATED] for run, each in report.runs.items()}
-    return [run for run, of in every.items() if of and (_is_all_junk(report) or all(math.isnan(x.value) for x in of))]
+    return [run for run, of in every.items() if of and (is_all_junk(report) or all(math.isnan(x.value) for x in of))]
 
 
-def _is_all_junk(report: Report) -> bool:
+def is_all_junk(report: Report) -> bool:
     """Whether people labelled some pairs, and call nothing relevant."""
-    ground = report.ground
-    return bool(ground and max(ground.human.max(), ground.settling.max()) < ground.scale.relevant_from)
+    return report.provenance is not None and report.provenance.all_junk
 
 
 def _check(known: Provenance) -> Estimate | None:
@@ -100,7 +99,7 @@ def _concluded(report: Report, figures: _Figures, apart: Sequence[str] | None) -
     if apart is not None:
         return NOTHING, f"{apart[0][0].upper()}{apart[0][1:]}"
     if (without := _uncalibrated(report)) and len(without) == len(report.runs):
-        why = "call nothing relevant: too few" if _is_all_junk(report) else "are too few, or of too few kinds,"
+        why = "call nothing relevant: too few" if is_all_junk(report) else "are too few, or of too few kinds,"
         return NOTHING, f"The labels by people {why} to calibrate a figure"
     cells, closed = [cell for _, _, cell in figures], _closed(figures)
     graded = f"passages of the top {nearest_depth(report.depths)}" if closed == STRONG else "retrieved passages"

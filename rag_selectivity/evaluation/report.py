@@ -91,7 +91,8 @@ def _provenance(run: JudgedRun, ground: Ground | None) -> Provenance | None:
     if ground is None:
         return known
     known = with_people(known, agreement_of(ground, run.scale), ground.drawn_for_people)
-    return replace(known, unused=ground.controls_left_out, calibrated=True)
+    junk = bool(max(ground.human.max(), ground.settling.max()) < ground.scale.relevant_from)
+    return replace(known, unused=ground.controls_left_out, calibrated=True, all_junk=junk)
 
 
 @dataclass(frozen=True)
@@ -241,8 +242,7 @@ def _refusals(figures: Figures, shown: Iterable[str]) -> list[str]:
     for (measure, depths), outcome in zip(figures.plan, figures.outcomes, strict=True):
         refused = outcome.refused
         for column in [] if refused is None else np.flatnonzero(refused.refused).tolist():
-            key = str(measure @ depths[column])
-            if refused is not None and key in shown:
+            if refused is not None and (key := str(measure @ depths[column])) in shown:
                 names.setdefault(refused.reason(column), []).append(key)
     return [f"no figure for {', '.join(keys)}, since {reason}" for reason, keys in names.items()]
 

@@ -46,6 +46,8 @@ class Provenance(Plain):
         not draw, and `skipped` for drawn pairs that were skipped.
     calibrated : bool
         Whether people's labels calibrate the figures, so that these allow for the judge's errors.
+    all_junk : bool
+        Whether such labels call nothing relevant: then they are too few.
     cost_of_a_grade : float or None
         The mean cost of a judge's grade, in the unit of its prices; None if it is not known.
     unused : str
@@ -67,6 +69,7 @@ class Provenance(Plain):
     outdated: int = 0
     drawn_for_people: Mapping[str, int] = field(default_factory=dict)
     calibrated: bool = False
+    all_junk: bool = False
     cost_of_a_grade: float | None = None
     unused: str = ""
     only_expected: bool = False
