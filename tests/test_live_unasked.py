@@ -27,7 +27,9 @@ def test_a_question_that_was_asked_without_a_retrieval_is_a_failure() -> None:
     assert report["Success@3"].value == whole["Success@3"].value == 0.6
     assert (report["Success@3"].n, report["Success"].value) == (10, 0.6)
     says = "4 labelled questions were asked and nothing was shown for them (question 6?, question 7?, question 8?, …)"
-    assert f"{says}: counted as empty lists" in " ".join(str(report).split())
+    text = " ".join(str(report).split())
+    assert f"{says}: counted as empty lists" in text
+    assert "4 of 10 retrievals failed, came back empty or were not made" in text
     assert len(monitor.retrievals) == 10
     assert (monitor.traffic.retrievals, monitor.traffic.empty) == (6, 0)
 

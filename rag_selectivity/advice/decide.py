@@ -132,7 +132,7 @@ def decide(
         notes=costs.notes,
         level=None if report.bootstrap is None else report.bootstrap.level,
     )
-    return replace(decision, answers=tuple(_answers(decision, at_k, trust, advice.leader, evidence @ depth, is_live)))
+    return replace(decision, answers=tuple(_answers(decision, report, at_k, trust, advice.leader, evidence @ depth)))
 
 
 def depths_with_k(
@@ -236,12 +236,12 @@ def _figures(
 
 
 def _answers(
-    decision: Decision, at_k: Report, trust: Trust, leader: str, evidence: Measure, live: bool
+    decision: Decision, report: Report, at_k: Report, trust: Trust, leader: str, evidence: Measure
 ) -> Iterator[Answer]:
     # At an advised K another run than that of the advice can be the best: K is then about that run.
-    best, judged = decision.best, at_k.runs[decision.best].figures.join
+    best, found, judged = decision.best, report.runs[decision.best], at_k.runs[decision.best].figures.join
     is_believed, judges = trust.standing != NOTHING, trust.unchecked_judges
-    (fails, most_fail), verdict = sentences.outage(judged, live), trust.verdict
+    (fails, most_fail), verdict = sentences.outage(judged, found.input), trust.verdict
     doubt = "Open until the ids meet" if trust.ids_apart else trust.answer
     if most_fail and not (is_believed or trust.ids_apart):
         doubt, verdict = "Too little was retrieved to tell", f"Too little was retrieved to tell: {fails}."
@@ -262,7 +262,7 @@ def _answers(
         known = losses.of if reach is None else f"evidence down to rank {reach.figures['last_rank']}"
         of = losses.of if losses.of == QUERIES else "labelled evidence" if is_closed else known
         losses = replace(losses, of=of, more=losses.more * is_believed, widen=0.0 if is_open else losses.widen)
-    yield sentences.where_the_loss_is(decision, losses, why, unknown=is_open, live=live)
+    yield sentences.where_the_loss_is(decision, losses, why, unknown=is_open, live=found.figures.rules is None)
     yield sentences.what_next(decision, at_k, losses, fails, trust)
     # What is shown by the grades of a judge whom nobody checked is no reason to believe them: the words say both.
     yield Answer("trust", verdict, trust.standing == CHECKED and (None if judges else True), " ".join(trust.facts))

@@ -1,7 +1,7 @@
 """The five answers in words: what is shown comes first, then what is open, and what would settle it."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -96,14 +96,14 @@ def without_lists(report: Report) -> list[str]:
     return [f"{run} has no list for {at.sum()} of {len(at)} queries" for run, at in missing.items() if at.any()]
 
 
-def outage(judged: JudgedRun, live: bool) -> tuple[str, bool]:
+def outage(judged: JudgedRun, known: Mapping[str, object]) -> tuple[str, bool]:
     """How many retrievals failed, if it is certain that too many do; and whether most did. A missing list is one.
 
-    A `live` list may be that of a question for which nobody searched.
+    So is a retrieval that was not made, if it is `known` of the run's input that there are such.
     """
     empty, asked = int((judged.returned == 0).sum()), len(judged)
-    lacking = "were not made" if live else "are missing"
-    how = f"failed, came back empty or {lacking}" if live or judged.missing.any() else "failed or came back empty"
+    lacking = "were not made" if "not_made" in known else "are missing" * bool(judged.missing.any())
+    how = f"failed, came back empty or {lacking}" if lacking else "failed or came back empty"
     failed = f"{empty:,} of {counted(asked, 'retrieval')} {how}"
     most, (low, _) = 2 * empty > asked, clopper_pearson(empty, asked, 0.025)
     return failed if most or low > _FAILING else "", most

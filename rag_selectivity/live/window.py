@@ -230,7 +230,7 @@ class Window:
         figures = Figures(judged.queries, plan, outcomes, (judged, None), (Facts(), None))
         notes = {self.name: [*self._notes(traffic, len(rows) - len(without), queries - len(without)), *more]}
         report = report_on({self.name: figures}, self.measures, bootstrap, notes, provenance=self.labels.provenance)
-        run = replace(report.runs[self.name], input={})
+        run = replace(report.runs[self.name], input={"not_made": len(without)} if without else {})
         return replace(report, runs={self.name: run}, corpus_size=self.corpus_size)
 
     def _refuse_without_figures(self, traffic: Traffic, without: Sequence[Retrieval]) -> None:

@@ -76,7 +76,8 @@ class RunReport(Plain):
     `input` holds what is known about the input as plain data: the form of the ids (`ids`), how
     many `queries` are in labels and run, how many `passages` were retrieved and judged, how ids met in the queries that
     were looked at (`sampled`), what was noticed while reading (`remarks`), and of random `controls`, if there are any,
-    how many were `graded` and `relevant`, in how many `queries`, and how many bits they `can_show` at each BoR.
+    how many were `graded` and `relevant`, in how many `queries`, and how many bits they `can_show` at each BoR. Of a
+    monitor, how many questions were asked whose retrieval was `not_made`, if any.
     `label_caveats` are the caveats about its labels, which concern every figure. `slices` holds the figures of groups
     of queries: `slices["language"]["de"]["BoR@10"]` is an Estimate.
     """
@@ -114,10 +115,7 @@ class RunReport(Plain):
             for caveat in estimate.caveats:
                 keys = found.setdefault((caveat.code, caveat.level), (caveat, []))[1]
                 keys += [] if key in keys else [key]
-        return tuple(
-            RunCaveat(caveat.code, caveat.text, caveat.level, caveat.figures, tuple(keys))
-            for caveat, keys in found.values()
-        )
+        return tuple(RunCaveat(**vars(caveat), measures=tuple(keys)) for caveat, keys in found.values())
 
     @property
     def evaluated(self) -> int:
