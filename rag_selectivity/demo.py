@@ -123,7 +123,7 @@ def run_demo() -> Demo:
         labels, pool = folder / "labels.db", folder / "candidates.trec"
         report = evaluate(labels, runs, corpus_size=size, pool=pool, depths=[5, K, 20])
         # What the steps name are files that `demo --write try` leaves.
-        known = {"labels": "try/labels.db", "queries": "try/queries.jsonl", "corpus": "try/corpus.jsonl"}
+        known: Any = {"labels": "try/labels.db", "queries": "try/queries.jsonl", "corpus": "try/corpus.jsonl"}
         steps = Steps(files=[f"try/{run}.trec" for run in RUNS], as_commands=True, **known)
         report = replace(report, steps=steps)
         report = report.with_decision(decide(report, k=K))
