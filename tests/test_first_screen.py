@@ -69,7 +69,7 @@ def test_a_report_shows_its_answers_first_in_at_most_thirty_lines(show: Callable
 def test_the_table_has_five_columns_at_the_k_of_the_decision(report) -> None:
     text = str(report)
     decision = decide(report)
-    assert f"At K = {decision.K}" in text
+    assert f"\nAt K = {decision.K}, by {decision.measure}\n" in text
     said = [" ".join(answer.text.split()) for answer in decision.answers]
     assert answers_of(text) == dict(zip(ANSWERS, said, strict=True))
     header, *rows = table_of(text)

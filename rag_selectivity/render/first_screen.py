@@ -112,7 +112,7 @@ def first_screen(report: Report, *, baseline: str | None = None, paired: bool = 
         heading += f", {counted(report.evaluated, 'query', 'queries')}"
     elif len(runs) > 1:
         is_seen = decision.measure in {each.measure for column in columns for each in column.figures.values()}
-        heading += f", best first by {decision.measure}{'' if is_seen else ' of the first answer'}"
+        heading += f", by {decision.measure}{'' if is_seen else ' of the first answer'}"
     notes = _notes(report, decision, columns)
     return FirstScreen(answers, heading, runs, columns, _facts(report, decision), tuple(notes))
 
@@ -395,7 +395,7 @@ def _notes_of_runs(report: Report) -> Iterator[str]:
 def decision_blocks(decision: Decision) -> Iterable[Block]:
     """The answers, and the table of the runs."""
     yield Lines(answer_lines(decision.answers))
-    yield Heading(f"At K = {decision.K}, best first by {decision.measure}")
+    yield Heading(f"At K = {decision.K}, by {decision.measure}")
     yield decision_table(decision)
     yield from cost_notes(decision)
 
