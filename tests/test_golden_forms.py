@@ -136,11 +136,12 @@ def test_llama_index_evaluates_with_the_dataset(golden, tmp_path) -> None:
             listed = RUNS["left"][ids[query_bundle.query_str]]
             return [NodeWithScore(node=TextNode(id_=p, text=data["corpus"][p]), score=1.0) for p in listed]
 
-    evaluator = RetrieverEvaluator.from_metric_names(["hit_rate", "mrr"], retriever=Listed())
+    same = {"hit_rate": "Success@3", "mrr": "RR", "precision": "P@3", "recall": "R@3", "ap": "AP@3"}
+    evaluator = RetrieverEvaluator.from_metric_names(list(same), retriever=Listed())
     results = [evaluator.evaluate(text, data["relevant_docs"][q]) for q, text in data["queries"].items()]
     labels = golden.qrels().to_dict()
-    expected = rs.evaluate(labels, {"left": RUNS["left"]}, scale="utility", measures=["Success@3", "RR"])
-    for name, measure in (("hit_rate", "Success@3"), ("mrr", "RR")):
+    expected = rs.evaluate(labels, {"left": RUNS["left"]}, scale="utility", measures=list(same.values()))
+    for name, measure in same.items():
         mean = sum(each.metric_vals_dict[name] for each in results) / len(results)
         assert mean == pytest.approx(expected[measure].value)
     dataset = SimpleNamespace(queries=data["queries"], relevant_docs=data["relevant_docs"])

@@ -114,6 +114,18 @@ def test_evaluate_scores_as_the_core_does() -> None:
     assert result.to_pandas()["RA-nWG@2"].mean() == pytest.approx(core["RA-nWG@2"].value)
 
 
+def test_ragas_own_metrics_of_ids_and_of_exact_texts_have_figures_here() -> None:
+    from ragas.metrics import ExactMatch, IDBasedContextPrecision, IDBasedContextRecall
+    from ragas.metrics import NonLLMContextPrecisionWithReference as Ranked
+
+    texts = {"reference_contexts": ["text a", "text d"]}
+    rows = [{**row, **texts, "reference_context_ids": ["a", "d"]} for row in ROWS]
+    theirs = run([IDBasedContextPrecision(), IDBasedContextRecall(), Ranked(distance_measure=ExactMatch())], rows)
+    ours = m.selectivity(rows, measures=["P", "R", "ContextPrecision"], depths=[3], short_lists="returned")
+    for column, name in zip(theirs.scores[0], ("P", "R", "ContextPrecision"), strict=True):
+        assert np.mean(theirs[column]) == pytest.approx(ours[f"{name}@3"].value), column
+
+
 def test_the_other_doors_give_the_same() -> None:
     metric = m.SelectivityMetric("RA-nWG@2", LABELS, scale="utility")
     values = [row["RA-nWG@2"] for row in expected(["RA-nWG"]).per_query()]
