@@ -37,8 +37,7 @@ extra come these packages, required directly or not; the versions are the newest
 `nox -s extras` lists each with its licence, and `nox -s extras -- --write` writes this page.
 
 All but those that are named are permissive (MIT, BSD, Apache and the like). MPL: copyleft for the files of the package
-itself, when changed files are passed on. LGPL: for the library itself, when it is passed on. GPL or AGPL: for all that
-is passed on together; with the AGPL, also for what is offered over a network.
+itself, when changed files are passed on.
 
 The licence is the one that the metadata of the package states; of several by `OR`, the mildest counts. The wheels of
 NumPy and SciPy also hold the runtime libraries of GCC, under the GPL with an exception for programs of any licence.
