@@ -2,8 +2,10 @@
 
     python benchmarks/published.py [DATA] [--write]
 
-DATA is the folder of the public test collections (scifact/, golden/, trec/); without it the rows that need them are not
-run. Exits with 1 if a row that should agree does not, or if a row agrees although a reason is given why it cannot.
+DATA is a folder of public data: `scifact/` (corpus, test queries and qrels of BEIR), `golden/` (`bor_log.jsonl` of the
+tool bits-over-random, `udcg.json` of UDCG), and `trec/` (the qrels of MS MARCO's dev subset and of TREC DL 2019,
+Anserini's BM25 run for the latter, and trec_eval's own test files). Without it the rows that need them are not run.
+Exits with 1 if a row that should agree does not, or if a row agrees although a reason is given why it cannot.
 Needs `pip install 'rag-selectivity[demo,judge]'`.
 """
 
