@@ -58,8 +58,6 @@ def reference() -> str:
         "",
         "Made from the commands themselves by `docs/make_cli.py`: change those, and run it.",
         "",
-        ", ".join(f"[`{name}`](#{_anchor(name)})" for name in COMMANDS),
-        "",
         "## All commands",
         "",
         "| exit code | meaning |",
@@ -118,10 +116,6 @@ def _shared(known: dict[str, Any]) -> list[str]:
 
 def _listed(command: Any) -> list[Any]:
     return [each for each in command.params if not _is_common(each) and not getattr(each, "hidden", False)]
-
-
-def _anchor(name: str) -> str:
-    return name.replace(" ", "-")
 
 
 def _keys(known: dict[str, Any]) -> dict[str, str]:

@@ -17,13 +17,29 @@ FAMILIES = {
     "chance": ("Compared with chance", "A random draw of K passages from the corpus is what these compare with."),
     "utility": ("Graded evidence and junk", "Grades 1 to 5 say how much a passage helps the LLM that reads it."),
     "recall_free": ("Without knowing all that is relevant", "For labels that name only some of the relevant passages."),
-    "classic": ("Classic", "With the conventions of trec_eval, and equal to its figures."),
+    "classic": (
+        "Classic",
+        "With the conventions of trec_eval, and equal to its figures: 0 for a query without a relevant passage.",
+    ),
     "udcg": ("Distraction", "What passages that are not relevant do to the LLM that reads them."),
 }
 #: What the definition of a measure says in lines of their own, in the order of the page; `explain` prints the last.
 FACTS = ("Formula", "Range", "NaN", "Edge cases", "Source", "Example")
 #: What most measures have in common, and the page says once.
 USUAL = {"NaN": "never.", "Range": "0–1; higher is better."}
+#: Edge cases that the page says or links once, in its head or, of the classic measures, in that of the family.
+SAID = (
+    "The draw has K passages if the list is shorter, too. With an N for each query it has min(K, N).",
+    "With one N for all queries, K > N is an error; with an N for each query the draw has min(K, N) passages.",
+    '`short_lists="returned"` divides by the number of returned passages, at most K.',
+    "With tied scores the rank is that of trec_eval (descending passage id).",
+    "0 for a query missing from the run.",
+    "A query missing from the run is a failure.",
+    "A second copy is no second hit.",
+    "A second copy of a passage is no second hit.",
+    "Queries with fewer than m relevant passages are left out of both means.",
+    "0 for a query without a relevant passage.",
+)
 #: What a measure may need besides labels and a run.
 NEEDS = ("the corpus size N", "labels on the utility scale, 1 to 5", "a pool of candidates, or a list longer than K")
 _FACT = re.compile(rf"^({'|'.join(FACTS)}): ", flags=re.M)
@@ -59,7 +75,9 @@ def reference() -> str:
         "A figure over all queries is the mean over those for which it is defined, unless the formula says otherwise.",
         "NaN (`null` in JSON, with a reason) never enters a mean; the number of queries with a figure is beside it. A",
         "measure below without a line on NaN always has a figure. One without a line on its range is from 0 to 1, and",
-        "higher is better.",
+        "higher is better. Unless a line says otherwise, a second copy of a passage is no second hit, a query missing",
+        "from the run has 0, and a query that is undefined is left out of both means of a ratio. [At the",
+        "edges](numbers.md#at-the-edges) has short lists, equal scores and K beyond N.",
         "[Reading the measures](../explanation/reading-the-measures.md) shows with drawings what they say, and has the",
         "[claim checks](../explanation/reading-the-measures.md#claim-checks), which ask an LLM about texts.",
         "",
@@ -93,7 +111,9 @@ def section(measure: type[Measure], shared: list[str], source: str) -> list[str]
     lines.append("")
     if not words(facts["Formula"]) <= words(" ".join(paragraphs[:2])):
         lines.append(f"- **Formula**: `{facts['Formula']}`")
-    known = USUAL | {"Source": source}
+    known = USUAL | {"Source": source, "Edge cases": ""}
+    for sentence in SAID:
+        facts["Edge cases"] = facts["Edge cases"].replace(sentence, "").strip()
     lines += [f"- **{fact}**: {facts[fact]}" for fact in FACTS[1:-1] if facts[fact] != known.get(fact)]
     rows = parameters(measure)
     lines += [f"- **Parameter** {row.removeprefix('- ')}" for row in rows if row not in shared]

@@ -154,8 +154,6 @@ class BaselineMeasure(_ChanceMeasure):
 class Success(_ChanceMeasure):
     """1 if at least m relevant passages are in the top K, else 0. Also: hit rate, Hit@K, success_K in trec_eval.
 
-    Success alone does not show selectivity: a random draw can reach a success rate of 99 % too. See BoR.
-
     Formula: 1 if the top K holds m or more relevant passages, else 0
     Range: 0 or 1, their mean 0–1; higher is better.
     NaN: for a query with fewer than m relevant passages, where no retriever can succeed.
@@ -174,8 +172,8 @@ class Success(_ChanceMeasure):
 class RandomSuccess(BaselineMeasure):
     """P[X ≥ m], X ~ Hypergeometric(N, R, K): how often a random draw of K passages would succeed.
 
-    A property of corpus, judgments and K, not of the retriever. Its mean over queries gives the regime of a K: healthy
-    below 1 − 1/e = .632, degraded from there, collapse from 1 − e^−3 = .950.
+    Its mean over queries gives the regime of a K: healthy below 1 − 1/e = .632, degraded from there, collapse from
+    1 − e^−3 = .950.
 
     Formula: P[X ≥ m], X ~ Hypergeometric(N, R, K)
     Range: 0–1, with a relative error of 1e-13.
@@ -235,22 +233,21 @@ class EF(BaselineMeasure):
 class BoR(EF):
     """Bits over Random: log2(mean Success / mean RandomSuccess), over the same queries.
 
-    With each bit, the success rate is twice as high, compared with that of a random draw of the same size. A ratio of
-    means: a single query has no value, and Success and RandomSuccess are shown for it. Compare at equal K.
+    With each bit, the success rate is twice as high, compared with that of a random draw of the same size. A single
+    query has no value. Compare at equal K.
 
     With `null=lists` each query gets the list of another query in place of the draw. A retriever that shows everybody
     the same popular passages can have many bits over random, and has none over this. It is undefined for a part of the
     queries, and needs no corpus size.
 
-    If relevant passages are unjudged, BoR is too high. If random passages of the corpus were graded by the judge of the
-    labels (controls), `evaluate` estimates the baseline with that judge's rate on them. The figure is then over all
-    queries of the labels, those without a relevant label too, and by this judge.
+    If relevant passages are unjudged, BoR is too high. If the judge of the labels graded random passages too
+    (controls), `evaluate` estimates the baseline by them. The figure is then over all queries of the labels.
 
     Formula: log2(mean Success@K / mean RandomSuccess@K); with null=lists, log2(mean Success@K / the mean Success@K of
     all lists of other queries)
     Range: −∞ to BoR_max, in bits; 0 is chance, below 0 is worse than chance; higher is better.
     NaN: if no query has m relevant passages, or if no draw of K can succeed (K < m).
-    Edge cases: −∞ if no query succeeds; JSON has null with a reason. Queries with fewer than m relevant passages are
+    Edge cases: −∞ if no query succeeds. Queries with fewer than m relevant passages are
     left out of both means.
     Source: "The 99% Success Paradox: When Near-Perfect Retrieval Equals Random Selection", ICLR Blogposts 2026.
     Example: success .60 at K = 20 with N = 10,000 and R = 10: log2(.60/.01983) = 4.92 bits
@@ -380,7 +377,7 @@ class BoR_recall(Measure):
     Formula: log2(mean R@K / mean(K/N))
     Range: −∞ to log2(N/K), in bits; 0 is chance; higher is better.
     NaN: for a query without relevant passages.
-    Edge cases: −∞ if nothing relevant was found for any query; JSON has null with a reason.
+    Edge cases: −∞ if nothing relevant was found for any query.
     Source: "The 99% Success Paradox", ICLR Blogposts 2026.
     Example: recall .857 at K = 1000 of N = 8,841,823: log2(.857·8841.8) = 12.89 bits
     """
@@ -431,8 +428,7 @@ def _mean_over_documents(documents: Documents, size: IntArray, drawn: IntArray) 
 class Lambda(Measure):
     """λ = K·R/N: how many relevant passages a random draw of K is expected to hold.
 
-    λ does not give the regime of a K: RandomSuccess does, and the ceiling BoR_max follows from it. If one hit makes a
-    success and all queries have the same R, a random draw succeeds in about 1 − e^−λ of the queries.
+    If one hit makes a success and all queries have the same R, a random draw succeeds in about 1 − e^−λ of the queries.
 
     Formula: K·R/N
     Range: 0–∞.

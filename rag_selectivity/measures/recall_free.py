@@ -67,8 +67,7 @@ class Fe(Measure):
     Formula: n_p/(alpha·K + (1−alpha)·R̂), n_p relevant in the top K and R̂ in the top 2K of the pool
     Range: 0–1; higher is better.
     NaN: for a query whose pool has fewer than 2K passages.
-    Edge cases: 0 without a hit. Without a pool, the run's own full list is the pool. A run that reranks its pool can
-    show more relevant passages than the first 2K of the pool hold; there are then at least as many as it shows.
+    Edge cases: 0 without a hit. Without a pool, the run's own full list is the pool. R̂ is at least what the list shows.
     Source: arXiv 2512.20854.
     Example: 3 relevant in the top 5, 4 in the top 10, α = .5: Fe@5 = 3/(2.5 + 2) = 0.6667
     """

@@ -406,8 +406,6 @@ class Harm(Measure):
 class Judged(Measure):
     """Share of the top K that is judged: how far to trust the other measures.
 
-    Other measures count unjudged passages as neither relevant nor harmful.
-
     Formula: judged passages in the top K / min(K, returned)
     Range: 0–1; higher is better.
     NaN: for an empty or missing list.
