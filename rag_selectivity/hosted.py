@@ -42,7 +42,7 @@ from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.identity import AUTO as AUTO
 from rag_selectivity.tables.identity import TEXT
 from rag_selectivity.tables.matching import ChosenIdentity, Observed, labels_found
-from rag_selectivity.tables.small import PassageCounts, passage_counts_of
+from rag_selectivity.tables.small import PassageCounts, UnderFilter, passage_counts_of
 from rag_selectivity.trust.people import PeoplesLabels, judge_labels, people_of
 
 #: Every id by which labels may know a passage, by the name that `identity=` takes.
@@ -108,8 +108,8 @@ class Evaluated:
         The id by which passages go.
     chosen : ChosenIdentity or None
         How it was chosen; None if it was given.
-    labels : Labels
-        Those of passages that the filter of the retriever leaves, if it has one.
+    corpus : UnderFilter or None
+        The passages that the filter of the retriever leaves, if it has one.
     passages_of : PassageCounts or None
         The number of passages of each document, if passages go by an id of documents.
     """
@@ -117,7 +117,7 @@ class Evaluated:
     report: Report
     identity: str | None
     chosen: ChosenIdentity | None
-    labels: Labels
+    corpus: UnderFilter | None
     passages_of: Any
 
 
@@ -223,7 +223,7 @@ def measure_hosted(
         facts = {"identity": {"taken": taken} if chosen is None else chosen.facts, "retrieval": _facts(lists)}
         notes = [] if chosen is None else [chosen.line]
         report = report.with_input(name, facts if indexes else {}, [*notes, *doubts[name], *more])
-    return Evaluated(report, taken, chosen, given.within(corpus), counts)
+    return Evaluated(report, taken, chosen, corpus, counts)
 
 
 def _corpus(

@@ -209,6 +209,7 @@ def figures_of_query(
     *,
     pool: Sequence[str] | None = None,
     corpus_size: Any = None,
+    corpus: Any = None,
     passages_of: Any = None,
     scale: str | None = None,
     levels: Iterable[int] = (),
@@ -229,6 +230,8 @@ def figures_of_query(
         The candidates before reranking or selection, for PROC and %PROC.
     corpus_size : int, optional
         N, for the chance-corrected measures.
+    corpus : UnderFilter, optional
+        The passages that the filter of the retriever leaves.
     passages_of : {document: number of its passages} or PassageCounts, optional
         As in `rag_selectivity.evaluate`, if grades and lists name documents. `passage_counts_of` reads a large mapping
         once for many queries.
@@ -268,6 +271,7 @@ def figures_of_query(
         Run.of({_QUERY: passages}),
         pool=None if pool is None else Run.of({_QUERY: pool}),
         corpus_size=corpus_size,
+        corpus=corpus,
         passages_of=passages_of,
         scale=scale,
         policy=resolve_policy(None, **policies),
@@ -337,6 +341,8 @@ class QueryScorer:
     labels : as in `Labels.of`, optional
     corpus_size, passages_of, scale, grade_map
         As in `rag_selectivity.evaluate`.
+    corpus : UnderFilter, optional
+        As in `figures_of_query`; default: of the retriever that was given as `corpus_size`.
     identity : str, optional
         The id by which the labels know a document, as in `document_ids`.
     place : str
@@ -361,6 +367,7 @@ class QueryScorer:
         *measures: str | Measure,
         labels: Any = None,
         corpus_size: Any = None,
+        corpus: Any = None,
         passages_of: Any = None,
         scale: str | None = None,
         grade_map: Any = None,
@@ -368,10 +375,9 @@ class QueryScorer:
         place: str = "the list of passages",
     ) -> None:
         self.measures = tuple(dict.fromkeys(map(measure_with_depth, measures)))
-        known = Labels.of(labels, grade_map=grade_map, scale=scale, measures=self.measures)
+        self.labels = Labels.of(labels, grade_map=grade_map, scale=scale, measures=self.measures)
         self.corpus_size = given_size(corpus_size)
-        self._left = passages_under_filter([corpus_size], known.by_query)
-        self.labels = known.within(self._left)
+        self.corpus = corpus or passages_under_filter([corpus_size], self.labels.by_query)
         self.passages_of = passage_counts_of(passages_of)
         self.identity, self.place = identity, place
         self._of_row = {"grade_map": grade_map, "scale": scale if labels is None else self.labels.scale}
@@ -418,9 +424,9 @@ class QueryScorer:
             if of_row.levels == (1,) and self._of_row == {"grade_map": None, "scale": None} and not says_truth:
                 raise unknown_scale([1], "the labels of the row")
         ids = document_ids(passages, grades, self.identity, place=self.place)
-        grades = grades and Labels({"row": grades}).within(self._left).of_query("row")
-        options: Any = {"corpus_size": self.corpus_size, "passages_of": self.passages_of, "scale": scale, "pool": pool}
-        return figures_of_query(self.measures, grades, ids, details=True, levels=self.labels.levels, **options)
+        known: Any = {"corpus_size": self.corpus_size, "corpus": self.corpus, "passages_of": self.passages_of}
+        known |= {"scale": scale, "levels": self.labels.levels}
+        return figures_of_query(self.measures, grades, ids, pool=pool, details=True, **known)
 
 
 # -- all queries -----------------------------------------------------------------------------------
@@ -575,12 +581,9 @@ def none_judged(name: str, judged: Iterable[float | str]) -> int:
     numbers = [float(number) for number in judged]
     count = numbers.count(0)
     if numbers and count == len(numbers):
-        warn(
-            f"{name}: none of the {count} rows retrieved a judged passage: check that the retrieved ids are the ids of "
-            f"the labels (identity=…)",
-            "ids-do-not-match",
-            stacklevel=4,
-        )
+        mend = "check that the retrieved ids are the ids of the labels (identity=…)"
+        none = f"{name}: none of the {count} rows retrieved a judged passage: {mend}"
+        warn(none, "ids-do-not-match", stacklevel=4)
     return count
 
 

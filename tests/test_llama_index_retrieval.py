@@ -251,15 +251,18 @@ def test_r_counts_what_a_filter_leaves_as_n_does(others) -> None:
     nodes = [TextNode(id_=f"{i}", text=f"text {i}", metadata={"odd": i % 2}) for i in range(20)]
     retriever = vectors(nodes, filters=MetadataFilters(filters=[MetadataFilter(key="odd", value=1)]))
     labels = {"q": {**others, "0": 5, "1": 5, "2": 5, "19": 5}, "no odd one": {**others, "4": 5}}
-    options = {"scale": "utility", "depths": [2], "measures": ["RandomSuccess", "RA-nWG"]}
+    options = {"scale": "utility", "depths": [2], "measures": ["RandomSuccess", "RA-nWG", "Success", "PROC"]}
     evaluation = SelectivityEvaluator(retriever, labels=labels, identity="node_id", **options).evaluate_dataset()
     report = evaluation.report
-    assert report.corpus_size == 10
-    assert (report["RandomSuccess@2"].value, report["RandomSuccess@2"].n) == (pytest.approx(1 - 28 / 45), 1)
-    assert "judged passages are not among those that can be retrieved" in notes(report)
-    row = report.per_query()[-1]
-    assert evaluation.results[0].metric_vals_dict == {name: row[name] for name in ("RandomSuccess@2", "RA-nWG@2")}
-    assert evaluation.results[0].expected_ids == ["1", "19"]
+    random = report["RandomSuccess@2"]
+    assert (report.corpus_size, random.value, random.n) == (10, pytest.approx(1 - 28 / 45), 1)
+    row, every = report.per_query()[-1], ("Success@2", "RA-nWG@2", "PROC@2")
+    assert evaluation.results[0].metric_vals_dict == {name: row[name] for name in ("RandomSuccess@2", *every)}
+    # What the filter leaves out is lost evidence, as in a report of the same lists.
+    lists = {query: [found.node.node_id for found in retriever.retrieve(query)] for query in labels}
+    whole = rs.evaluate(labels, {"r": lists}, corpus_size=1000, **options)
+    assert all(report[name].value == whole[name].value for name in every)
+    assert "Loss: The filter leaves out 3 of 5 relevant passages, all of 1 query." in str(report)
 
 
 @pytest.mark.parametrize("by_text", [False, True])

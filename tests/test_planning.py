@@ -34,8 +34,8 @@ def test_a_log_with_other_names_other_depths_and_words_for_truth(tmp_path) -> No
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"N": 10, "K": 11, "R": 1, "hit": True}, r"log.jsonl:2: K = 11 is more than N = 10"),
-        ({"N": 10, "K": 1, "R": 0, "hit": True}, r"log.jsonl:2: hit = 1 is more than R = 0"),
+        ({"N": 10, "K": 11, "R": 1, "hit": True}, r"log.jsonl:2': K = 11 is more than N = 10"),
+        ({"N": 10, "K": 1, "R": 0, "hit": True}, r"log.jsonl:2': hit = 1 is more than min\(K, R\) = 0"),
         ({"N": 10, "K": 1, "R": -1, "hit": True}, r"log.jsonl:2: R is -1"),
         ({"N": 10, "K": 1, "R": 1, "hit": "maybe"}, r"log.jsonl:2: hit is 'maybe'"),
         ({"N": 10, "K": 1, "R": 1}, r"log.jsonl:2: hit is None"),

@@ -243,7 +243,6 @@ def test_four_claim_metrics_cost_no_more_than_one(tmp_path) -> None:
     assert again.scores[0] == {"ContextRecall@1": 0.5}
 
 
-@pytest.mark.filterwarnings("ignore:.*judged passages are not among")
 @pytest.mark.parametrize("own", [False, True])
 @pytest.mark.parametrize(("name", "column"), [("n{}", "reference_context_ids"), ("text {}", "reference_contexts")])
 def test_r_counts_what_a_filter_leaves_as_n_does(name, column, own) -> None:

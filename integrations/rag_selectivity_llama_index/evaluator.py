@@ -191,7 +191,7 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
         self._options = {**options, "depths": given_depths(depths, ()).tolist()}
         self._makes_metrics = metrics is None
         if self._makes_metrics:
-            self.metrics = self._own_metrics(own_labels, self._size(), None)
+            self.metrics = self._own_metrics(own_labels, self._size())
 
     async def _aget_retrieved_ids_and_texts(
         self, query: str, mode: RetrievalEvalMode = RetrievalEvalMode.TEXT
@@ -274,10 +274,10 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
         facts["retrieval"] = {**measured.report.runs[name].input["retrieval"], "sync": pipeline.only_sync is not None}
         report = measured.report.with_input(name, facts, notes)
         if self._makes_metrics:
-            self.metrics = self._own_metrics(measured.labels, size, measured.passages_of)
+            self.metrics = self._own_metrics(labels, size, passages_of=measured.passages_of, corpus=measured.corpus)
         caveats = {key: [caveat.text for caveat in each.caveats] for key, each in report.run(name).estimates.items()}
         results = [
-            self._result(text, measured.labels.of_query(query, text) or {}, retrieved[query], query, caveats)
+            self._result(text, labels.of_query(query, text) or {}, retrieved[query], query, caveats)
             for query, text in queries.items()
         ]
         return Evaluation(report, results)
@@ -317,9 +317,9 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
         ids = {"expected_ids": expected, "retrieved_ids": found}
         return SelectivityResult(query_id=query_id, query=text, **ids, retrieved_texts=texts, metric_dict=figures)
 
-    def _own_metrics(self, labels: Labels, size: int | None, passages_of: Any) -> list[SelectivityMetric]:
+    def _own_metrics(self, labels: Labels, size: int | None, **more: Any) -> list[SelectivityMetric]:
         names = self._options.get("measures") or default_query_measures(labels.scale, sized=size is not None)
         # A ratio of means has no figure for a query: it stands in the report.
         measures = [measure for measure in map(parse_measure, names) if measure.per_query]
         chosen = at_depths(measures, self._options["depths"])
-        return [SelectivityMetric(each, labels, corpus_size=size, passages_of=passages_of) for each in chosen]
+        return [SelectivityMetric(each, labels, corpus_size=size, **more) for each in chosen]

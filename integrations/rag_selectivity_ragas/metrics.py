@@ -141,8 +141,7 @@ class RowFigures:
             self.labels.require_for(measure)
         labelled = () if identity == TEXT else self.labels.by_query.values()
         self._size, self._passages_of, _ = corpus_of(corpus_size, passages_of, labelled)
-        self._left = passages_under_filter([corpus_size], self.labels.by_query)
-        self.labels = self.labels.within(self._left)
+        self._corpus = passages_under_filter([corpus_size], self.labels.by_query)
         self._pool, self._identity = pool, ID if identity == IDS else identity
         self._met = Meeting()
         #: Questions without labels; None once one has some, or a warning was given.
@@ -165,7 +164,7 @@ class RowFigures:
         if grades is None:
             self._doubt_labels(row.query)
             return figures_of_query(self.measures, None, passages)
-        self._unknown, grades = None, Labels({"row": grades}).within(self._left).by_query["row"]
+        self._unknown = None
         size = self._size.get(row.query) if isinstance(self._size, Mapping) else self._size
         size, is_own = row.corpus_size if size is None else size, row.own_grades is not None
         is_sized = size is not None or self._passages_of is not None
@@ -175,6 +174,7 @@ class RowFigures:
             passages,
             pool=None if self._pool is None else row.pooled(self._pool.get(row.query, ()), grades),
             corpus_size=size,
+            corpus=self._corpus,
             passages_of=self._passages_of,
             scale=self._scale or ("utility" if is_own else self.labels.scale),
             levels=UTILITY_GRADES if is_own else self.labels.levels,

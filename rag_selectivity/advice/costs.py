@@ -21,7 +21,6 @@ from rag_selectivity.tables.small import per, rows_by_id, run_of
 
 #: The kinds of cost, in the order of every view.
 KINDS = ("tokens", "milliseconds", "price")
-MeasuredCosts = dict[str, dict[str, dict[str, float]]]
 
 
 @dataclass(frozen=True)
@@ -104,10 +103,10 @@ def read_costs(
     return Costs(lists, means, tuple(notes))
 
 
-def measured_costs(costs: Any, runs: Sequence[str], form: IdForm = AS_THEY_ARE) -> MeasuredCosts:
+def measured_costs(costs: Any, runs: Sequence[str], form: IdForm = AS_THEY_ARE) -> dict[str, dict[str, Any]]:
     """{run: {query: {kind: cost}}} of a table, or of {run: table}, as `read_costs` takes them."""
     by_run = isinstance(costs, Mapping) and bool(costs) and all(str(key) in runs for key in costs)
-    result: MeasuredCosts = {}
+    result = dict[str, dict[str, dict[str, float]]]()
     for names, part in [([str(name)], part) for name, part in costs.items()] if by_run else [(runs, costs)]:
         for where, query, row, _ in rows_by_id(part, "costs", form=form):
             if (run := run_of(row, names, where, "costs")) not in runs:

@@ -17,7 +17,7 @@ from rag_selectivity.compare.differences import Pairs, Testing, as_family, diffe
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluation.caveats import CLOSED, DOWN_TO
 from rag_selectivity.evaluation.evaluate import measure_all, usual_depths
-from rag_selectivity.evaluation.report import report_on
+from rag_selectivity.evaluation.report import filtered_out, report_on
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.measures.base import Measure, Real
 from rag_selectivity.measures.chance import BoR, BoR_max, Success, success_of
@@ -262,7 +262,8 @@ def _answers(
         known = losses.of if reach is None else f"evidence down to rank {reach.figures['last_rank']}"
         of = losses.of if losses.of == QUERIES else "labelled evidence" if is_closed else known
         losses = replace(losses, of=of, more=losses.more * is_believed, widen=0.0 if is_open else losses.widen)
-    yield sentences.where_the_loss_is(decision, losses, why, unknown=is_open, live=found.figures.rules is None)
+    filtered, is_live = filtered_out(judged), found.figures.rules is None
+    yield sentences.where_lost(decision, losses, why, filtered, unknown=is_open, live=is_live)
     yield sentences.what_next(decision, at_k, losses, fails, trust)
     # What is shown by the grades of a judge whom nobody checked is no reason to believe them: the words say both.
     yield Answer("trust", verdict, trust.standing == CHECKED and (None if judges else True), " ".join(trust.facts))

@@ -95,5 +95,4 @@ def _ceilings(judged: JudgedRun, measure: Measure, depth: int) -> FloatArray:
     """The best figure that any selection from the pool could have: float64[queries]."""
     if not isinstance(measure, Success):
         return _figures(judged, PROC(), depth)
-    success = _figures(replace(judged, hits=judged.pooled), measure, WHOLE_LIST)
-    return success if depth >= measure.m else np.where(np.isnan(success), np.nan, 0.0)
+    return _figures(replace(judged, hits=judged.pooled), measure, WHOLE_LIST) * (depth >= measure.m)

@@ -211,14 +211,11 @@ def _read_log(path: str | Path, given: Mapping[str, str]) -> JudgedRun:
     for role in given:
         check_one_of("a field of the log", role, _LOG_FIELDS)
     accepted = {**_LOG_FIELDS, **{role: (column,) for role, column in given.items()}}
-    columns, rows = dict[str, str](), []
+    columns, rows = dict[str, str](), dict[str, dict[str, int]]()
     for where, record in rows_of(path, "log"):
         columns = columns or {role: find_column([*record], role, where, names) for role, names in accepted.items()}
         cells = {role: record.get(column) for role, column in columns.items()}
         cells["hit"] = _TRUTH.get(str(cells["hit"]).strip().casefold(), cells["hit"])
-        row = {role: whole_count(cell, f"{where}: {columns[role]}") for role, cell in cells.items()}
-        for role, most in (("K", "N"), ("R", "N"), ("hit", "K"), ("hit", "R")):
-            if row[role] > row[most]:
-                raise InputError(f"{where}: {columns[role]} = {row[role]} is more than {columns[most]} = {row[most]}")
-        rows.append(row)
-    return JudgedRun.from_counts(*([row[role] for row in rows] for role in ("N", "K", "R", "hit")))
+        rows[where] = {role: whole_count(cell, f"{where}: {columns[role]}") for role, cell in cells.items()}
+    counts = ([row[role] for row in rows.values()] for role in ("N", "K", "R", "hit"))
+    return JudgedRun.from_counts(*counts, queries=[*rows])

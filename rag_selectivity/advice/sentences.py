@@ -9,6 +9,7 @@ from rag_selectivity.advice.losses import QUERIES, RETRIEVER, SELECTION, Losses
 from rag_selectivity.advice.steps import grading
 from rag_selectivity.advice.trust import is_all_junk
 from rag_selectivity.evaluation.caveats import CLOSED, equals_placebo
+from rag_selectivity.evaluation.report import filtered_out
 from rag_selectivity.inference.bounded import FEW
 from rag_selectivity.inference.exact import clopper_pearson
 from rag_selectivity.judged.judged_run import JudgedRun
@@ -159,17 +160,18 @@ _LOOK = {
 }
 
 
-def where_the_loss_is(decision: Decision, losses: Losses | None, why: str, *, unknown: bool, live: bool) -> Answer:
+def where_lost(decision: Decision, losses: Losses | None, why: str, first: str, *, unknown: bool, live: bool) -> Answer:
     """Which step of the best run loses evidence, and in how many queries; `why` the losses are not known.
 
-    `unknown` says that no label tells what the runs missed. A `live` list is one of several retrievals of its query.
+    `first` is a sentence about what is lost before. `unknown` says that no label tells what the runs missed. A `live`
+    list is one of several retrievals of its query.
     """
     if losses is None:
-        return Answer("loss", f"Not known for {decision.best}: {why}.", False)
+        return Answer("loss", f"{first}Not known for {decision.best}: {why}.", False)
     what, each = ("a success for ", "") if losses.of == QUERIES else ("", " on average")
     kept = "" if math.isnan(part := losses.selected) else f"; the top {decision.K} keeps {percent(part)} of that{each}"
-    evidence = f"{what}{percent(losses.pool)} of the {losses.of}{kept}"
-    held = f"{decision.best}'s {'candidates' if losses.given else 'lists'} hold {evidence}"
+    held = f"{first}{decision.best}'s {'candidates' if losses.given else 'lists'} hold"
+    held = f"{held} {what}{percent(losses.pool)} of the {losses.of}{kept}"
     if round(losses.rerank + losses.widen, 9) == 0 and not unknown:
         return Answer("loss", f"{held}: nothing is lost in these queries.", False)
     if unknown or not (losses.given and losses.limits):
@@ -216,7 +218,9 @@ def what_next(decision: Decision, at_k: Report, losses: Losses | None, fails: st
     grade = [f"{part}: {grading(at_k.steps, graded)}"] if lacking else []
     # Labels that call passages of other lists junk say little of a list that holds few of them.
     acts += grade if lacking > 0.75 and hold_junk(best) else []
-    acts += [*few, *trust.acts] if few or not believed else [*_gaps(decision), *trust.acts, *_steps(decision, losses)]
+    acts += (
+        [*few, *trust.acts] if few or not believed else [*_gaps(decision), *trust.acts, *_steps(decision, losses, best)]
+    )
     empty = 0 if fails else int((best.returned[~best.missing] == 0).sum())
     acts += [f"Look at the {counted(empty, 'retrieval')} without a passage."] * bool(empty)
     if not acts:
@@ -250,14 +254,15 @@ def _gaps(decision: Decision) -> Iterator[str]:
             return
 
 
-def _steps(decision: Decision, losses: Losses | None) -> Iterator[str]:
+def _steps(decision: Decision, losses: Losses | None, best: JudgedRun) -> Iterator[str]:
     """What a perfect selection would gain at most, and what more candidates would gain with the selection as it is."""
     if losses is None:
         return
     what, kept = "candidates" if losses.given else "lists", 1.0 if math.isnan(losses.selected) else losses.selected
     most = "about" if decision.lines[0].figures[decision.measure.name].estimate.basis != AS_JUDGED else "at most"
     then = f" if they then lack nothing, and the top {decision.K} keeps {percent(kept)} of it"
-    both = (f"Rerank the {what} better: {most}", losses.rerank, ""), ("Retrieve more candidates:", losses.widen, then)
+    widen = f"{'Widen the filter and r' if filtered_out(best) else 'R'}etrieve more candidates:"
+    both = (f"Rerank the {what} better: {most}", losses.rerank, ""), (widen, losses.widen, then)
     for act, gain, condition in sorted(both, key=lambda each: -each[1]):
         if gain >= _LEAST_GAIN:
             yield f"{act} +{share(gain)} of the {losses.of}{condition}."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -119,16 +119,6 @@ class Labels:
         expected = None if names is None else [q not in known for q, grades in by_query.items() for _ in grades]
         about: dict[str, Any] = {"scale": self.scale, "levels": self.levels, "again": again_in(known)}
         return Qrels.from_records(by_query, expected=expected, **about)
-
-    def within(self, corpus: Set[str] | None) -> Labels:
-        """Those of the passages of a corpus, for all queries, if one is known; all, with a warning, if it has none."""
-        if corpus is None:
-            return self
-        rows = {q: {p: g for p, g in row.items() if p in corpus} for q, row in self.by_query.items()}
-        if any(self.by_query.values()) and not any(rows.values()):
-            warn("labels outside a filter count as relevant: it leaves none of them", "outside-corpus", stacklevel=3)
-            return self
-        return replace(self, by_query=rows, judged=replace(self.judged or self.qrels, levels=self.levels))
 
     @cached_property
     def levels(self) -> tuple[int, ...]:

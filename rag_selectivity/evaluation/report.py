@@ -252,6 +252,7 @@ def _notes_of_coverage(run: JudgedRun, deepest: int) -> list[str]:
     of, sizes = run.coverage, run.corpus_size
     clipped = 0 if sizes is None else int((run.slots_at(np.array([deepest]))[:, 0] > sizes).sum())
     counts = (
+        (len(run.outside.query), "label is", "labels are", "outside the filter: only a random draw leaves them out"),
         (clipped, "query has", "queries have", "a corpus smaller than K: the random draw is the whole corpus"),
         (of.duplicates, "passage repeats", "passages repeat", "an earlier passage of the same list"),
         (of.negative_judgments, "judgment below 0 counts", "judgments below 0 count", "as not judged"),
@@ -260,6 +261,15 @@ def _notes_of_coverage(run: JudgedRun, deepest: int) -> list[str]:
     )
     expected = [f"{of.expected} {without_grades(of.expected + of.graded)}"] if of.graded and of.expected else []
     return [*(f"{counted(count, one, many)} {rest}" for count, one, many, rest in counts if count), *expected]
+
+
+def filtered_out(run: JudgedRun) -> str:
+    """What of the relevant passages a retriever's filter leaves out, as a sentence; empty if it is none."""
+    relevant, left = run.relevant(), run.relevant_left()
+    whole = int(((relevant > 0) & (left == 0)).sum())
+    every = f", all of {counted(whole, 'query', 'queries')}" if whole else ""
+    fact = f"The filter leaves out {(relevant - left).sum():,} of {relevant.sum():,} relevant passages{every}. "
+    return fact if (relevant > left).any() else ""
 
 
 def _of_completions(judged: Estimate, figure: Completed, basis: str, *, intervals: bool) -> Estimate:

@@ -13,7 +13,7 @@ from rag_selectivity.indexes.stores import Contents, of_store
 from rag_selectivity.indexes.stores import StoredPassage as StoredPassage
 from rag_selectivity.tables import matching
 from rag_selectivity.tables.cells import shown, whole_count
-from rag_selectivity.tables.small import PassageCounts
+from rag_selectivity.tables.small import PassageCounts, UnderFilter
 
 T = TypeVar("T")
 
@@ -73,7 +73,7 @@ def passages_of_index(index: Any, identity: str) -> dict[str, int] | None:
     return Counter(id_ for each in stored if (id_ := each.by(identity)) is not None)
 
 
-def passages_under_filter(indexes: Sequence[Any], labels: Mapping[str, Collection[str]]) -> set[str] | None:
+def passages_under_filter(indexes: Sequence[Any], labels: Mapping[str, Collection[str]]) -> UnderFilter | None:
     """The ids of all passages that retrievers with filters can return, and the hashes of their texts.
 
     The id, or the text itself, is the one that finds most labels; without labels, these are all. None without a filter;
@@ -86,15 +86,15 @@ def passages_under_filter(indexes: Sequence[Any], labels: Mapping[str, Collectio
         first, *others = (_ids_by_labels(each, labelled) for each in {id(each): each for each in indexes}.values())
         if all(each == first for each in others) and not (labelled and first.isdisjoint(labelled)):
             return first
-    warn("labels outside a filter count as relevant: it is not known which are", "index-did-not-say", stacklevel=3)
+    warn("R of a random draw counts labels outside a filter: it is not known which", "index-did-not-say", stacklevel=3)
     return None
 
 
-def _ids_by_labels(index: Any, labelled: Collection[str]) -> set[str]:
+def _ids_by_labels(index: Any, labelled: Collection[str]) -> UnderFilter:
     passages = [{**each.candidates, "": each.text or ""} for each in stored_passages(index) or ()]
     found = matching.labels_found([(labelled, passages)])
     chosen = max(found, key=lambda name: len(found[name]), default=None)
-    return {id_ for ids in passages for name, id_ in ids.items() if name in (chosen, "text") or not labelled}
+    return UnderFilter(id_ for ids in passages for name, id_ in ids.items() if name in (chosen, "text") or not labelled)
 
 
 def chosen_identity(observed: Sequence[matching.Observed], index: Any = None) -> matching.ChosenIdentity:

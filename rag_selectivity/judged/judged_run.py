@@ -17,7 +17,7 @@ from rag_selectivity.judged.other_lists import OtherLists
 from rag_selectivity.judged.policy import Policy, resolve_policy
 from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.query_weights import QueryWeights
-from rag_selectivity.judged.rows import Controls, Coverage, Documents, Hits
+from rag_selectivity.judged.rows import NO_HITS, Controls, Coverage, Documents, Hits
 from rag_selectivity.judged.terms import Terms
 from rag_selectivity.judged.token_budget import TokenBudget
 from rag_selectivity.tables.cells import whole_count
@@ -62,6 +62,8 @@ class JudgedRun:
         Passages drawn at random from the corpus, with their grades; they are not among the labels.
     documents : Documents or None
         The numbers of passages of the judged documents. None if passages are judged and retrieved as they are.
+    outside : Hits
+        The judged passages that a retriever's filter leaves out, at no rank.
     made_of : (Terms, Lists, Lists or None) or None
         The labels, the lists and the pool, from which `concat` makes the whole of parts; None if the object was not
         made by `join`.
@@ -98,6 +100,7 @@ class JudgedRun:
     pool_returned: IntArray | None = None
     controls: Controls | None = None
     documents: Documents | None = None
+    outside: Hits = NO_HITS
     made_of: tuple[Terms, Lists, Lists | None] | None = field(default=None, repr=False, compare=False)
     qrels: Qrels | None = field(default=None, repr=False, compare=False)
     fitting: Mapping[TokenBudget, IntArray] = field(default_factory=dict)
@@ -137,6 +140,7 @@ class JudgedRun:
             policy=terms.policy,
             controls=_controls(terms, Hits.together(lists.controls)),
             documents=terms.documents,
+            outside=terms.outside,
             made_of=(terms, lists, pool),
             qrels=terms.qrels,
         )
@@ -359,6 +363,11 @@ class JudgedRun:
         threshold = self.threshold(rel)
         return self.once("relevant", threshold, lambda: self.labels[:, self.grades >= threshold].sum(axis=1))
 
+    def relevant_left(self, rel: int | None = None) -> IntArray:
+        """Those of them that the retriever's filter leaves, which alone can be drawn."""
+        out = self.outside.query[self.outside.grade >= self.threshold(rel)]
+        return np.asarray(self.relevant(rel) - np.bincount(out, minlength=len(self)))
+
     def mean_relevant(self, rel: int | None = None) -> float | None:
         """N_p: the mean number of relevant passages of a query that has one, by the weights of the queries.
 
@@ -387,7 +396,7 @@ class JudgedRun:
     def relevant_in_corpus(self, rel: int | None = None) -> IntArray:
         """R of a random draw: the relevant passages of each query, or the passages of its relevant documents."""
         if self.documents is None:
-            return self.relevant(rel)
+            return self.relevant_left(rel)
         relevant = self.relevant_documents(self.documents, rel)
         return np.bincount(relevant.query, relevant.passages, minlength=len(self)).astype(np.int64)
 
@@ -482,20 +491,15 @@ class JudgedRun:
         if self.corpus_size is not None and len(self):
             smallest, largest = int(self.corpus_size.min()), int(self.corpus_size.max())
             if deepest > smallest and (one_by_one or smallest == largest):
-                raise InputError(
-                    f"depth K = {deepest} is more than the corpus size N = {smallest}: use smaller depths, or correct "
-                    f"the corpus size"
-                )
+                fact = f"depth K = {deepest} is more than the corpus size N = {smallest}"
+                raise InputError(f"{fact}: use smaller depths, or correct the corpus size")
         if self.policy.unjudged != "error":
             return
         judged, returned = (each(np.array([deepest]))[:, 0] for each in (self.judged_at, self.returned_at))
-        short = np.flatnonzero(judged < returned).tolist()
-        if short:
+        if short := np.flatnonzero(judged < returned).tolist():
             i = min(short, key=self.queries.__getitem__)
-            raise InputError(
-                f"query {self.queries[i]!r}: only {judged[i]} of the first {returned[i]} "
-                f'passages are judged, and the policy is unjudged="error"'
-            )
+            fact = f"query {self.queries[i]!r}: only {judged[i]} of the first {returned[i]} passages are judged"
+            raise InputError(f'{fact}, and the policy is unjudged="error"')
 
     # -- the pool --------------------------------------------------------------------------------
 

@@ -76,10 +76,8 @@ class Lists:
             return total
         query = terms.qrels.queries[again]
         if form.changes_ids:
-            raise InputError(
-                f"{name}: several queries become {query!r} with ids={str(form)!r} (--ids {form}): rename all but one "
-                f"of them, or give another form"
-            )
+            fact = f"{name}: several queries become {query!r} with ids={str(form)!r} (--ids {form})"
+            raise InputError(f"{fact}: rename all but one of them, or give another form")
         raise InputError(f"{name}: query {query!r} appears in two parts of the run: put its rows into one part")
 
     @classmethod

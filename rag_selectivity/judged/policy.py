@@ -88,12 +88,10 @@ class Policy:
 
     def refuse_leaving_out(self, needs: str, otherwise: str) -> None:
         """An InputError if passages are left out of the lists, for what `needs` them as they are shown."""
-        if self.unjudged == "condense" or self.duplicates == "drop":
-            choice = 'unjudged="condense"' if self.unjudged == "condense" else 'duplicates="drop"'
-            raise InputError(
-                f"{needs} the lists as they are shown, and the policy {choice} leaves passages out: give another "
-                f"policy{otherwise}"
-            )
+        for name, choice in (("unjudged", "condense"), ("duplicates", "drop")):
+            if getattr(self, name) == choice:
+                fact = f'the policy {name}="{choice}" leaves passages out: give another policy{otherwise}'
+                raise InputError(f"{needs} the lists as they are shown, and {fact}")
 
     def __post_init__(self) -> None:
         for name, choices in {**_choices(), "ties": (*_TIES_OF_RUNS, *TIES)}.items():

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
 from rag_selectivity.judged.policy import Policy
 from rag_selectivity.judged.qrels import Qrels
-from rag_selectivity.judged.rows import Documents
+from rag_selectivity.judged.rows import NO_HITS, Documents, Hits
 from rag_selectivity.tables.cells import iterated, whole_count
 from rag_selectivity.tables.exact import is_frame
 from rag_selectivity.tables.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.tables.grades import Scale, scale_named
 from rag_selectivity.tables.ids import IntArray
-from rag_selectivity.tables.small import PassageCounts, passage_counts_of, per
+from rag_selectivity.tables.small import PassageCounts, UnderFilter, passage_counts_of, per
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,8 @@ class Terms:
     scale, policy, form
     corpus : frozenset of str or None
         The passages of the corpus.
+    outside : Hits
+        The judgments of passages that a retriever's filter leaves out, at no rank.
     sizes : int64[queries] or None
         N of each query.
     documents : Documents or None
@@ -50,6 +52,7 @@ class Terms:
     policy: Policy
     form: IdForm
     corpus: frozenset[str] | None
+    outside: Hits
     sizes: IntArray | None
     documents: Documents | None
     counted: tuple[int, int] | None
@@ -84,12 +87,20 @@ class Terms:
         if policy.exclude_self:
             qrels = qrels.without_self()
         known, doubts = None, list[SelectivityWarning]()
-        if corpus is not None:
+        if corpus is not None and not isinstance(corpus, UnderFilter):
             ids = iterated(corpus, "corpus: give the ids of all passages that can be retrieved, as a list")
             known = frozenset(map(form, map(str, ids)))
             qrels, doubts = _within_corpus(qrels, known)
         if in_order:
             qrels = qrels.in_order(by_passage=qrels.origins is not None)
+        left, outside = qrels, NO_HITS
+        if isinstance(corpus, UnderFilter):
+            leaves = {*map(form, corpus)}
+            inside = np.array([passage in leaves for passage in qrels.passages], bool)
+            # Controls from elsewhere are not from what was searched.
+            searched = inside | ~qrels.controls
+            qrels, left, out = qrels.take(searched), qrels.take(inside), np.flatnonzero(~inside[searched])
+            outside = Hits(qrels.query[out], 0 * out, qrels.grade[out], np.zeros(len(out), bool), out)
         drawn, counts = qrels.controls, passage_counts_of(passages_of, form)
         if drawn.any() and counts is not None:
             raise InputError(
@@ -101,13 +112,13 @@ class Terms:
             if policy.exclude_self:
                 corpus_size = {query: len(known) - (query in known) for query in qrels.queries}
         size = size_of(corpus_size, counts, form)
-        documents, judged = None, qrels.lengths
+        documents, judged = None, left.lengths
         if counts is not None:
-            documents = _documents(qrels, counts, settled, policy)
-            judged = np.bincount(qrels.query, documents.passages, minlength=len(qrels)).astype(np.int64)
+            documents = _documents(left, counts, settled, policy)
+            judged = np.bincount(left.query, documents.passages, minlength=len(left)).astype(np.int64)
         sizes = None if size is None else _sizes(size, qrels, judged)
         counted = (counts.total, size) if counts is not None and isinstance(size, int) else None
-        return cls(qrels, drawn, settled, policy, form, known, sizes, documents, counted, doubts)
+        return cls(qrels, drawn, settled, policy, form, known, outside, sizes, documents, counted, doubts)
 
     @cached_property
     def labels(self) -> Qrels:
@@ -130,14 +141,11 @@ def _within_corpus(qrels: Qrels, ids: Set[str]) -> tuple[Qrels, list[Selectivity
     if not unknown:
         return qrels, []
     if len(unknown) == len(passages):
-        raise InputError(
-            f"no judged passage is in the corpus: the qrels name {examples(qrels.passages)}, "
-            f"the corpus has {examples(sorted(ids)[:3])}; do both use the same ids? (how-to: ids-do-not-match)"
-        )
-    text = (
-        f"{len(unknown)} of {len(passages)} judged passages are not among those that can be retrieved "
-        f"({examples(sorted(unknown))}): their labels are left out"
-    )
+        sides = f"the qrels name {examples(qrels.passages)}, the corpus has {examples(sorted(ids)[:3])}"
+        none = f"no judged passage is in the corpus: {sides}"
+        raise InputError(f"{none}; do both use the same ids? (how-to: ids-do-not-match)")
+    some = f"{len(unknown)} of {len(passages)} judged passages are not among those that can be retrieved"
+    text = f"{some} ({examples(sorted(unknown))}): their labels are left out"
     inside = np.array([passage in ids for passage in qrels.passages], bool)
     return qrels.take(inside), [SelectivityWarning(text, "outside-corpus")]
 
@@ -166,12 +174,9 @@ def size_of(corpus_size: Any, counts: PassageCounts | None, form: IdForm = AS_TH
 def _sizes(given: int | dict[str, int], qrels: Qrels, judged: IntArray) -> IntArray:
     """N of each query."""
     sizes = given if isinstance(given, dict) else dict.fromkeys(qrels.queries, given)
-    absent = [query for query in qrels.queries if query not in sizes]
-    if absent:
-        raise InputError(
-            f"corpus_size has no entry for {len(absent)} of the {len(qrels)} queries "
-            f"({examples(sorted(absent)[:3])}): add them"
-        )
+    if absent := sorted(query for query in qrels.queries if query not in sizes):
+        fact = f"corpus_size has no entry for {len(absent)} of the {len(qrels)} queries"
+        raise InputError(f"{fact} ({examples(absent[:3])}): add them")
     result = np.array([sizes[query] for query in qrels.queries], np.int64)
     if len(off := np.flatnonzero(judged > result)):
         raise InputError(

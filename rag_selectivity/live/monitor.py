@@ -154,8 +154,8 @@ class Monitor(Shared):
         corpus_size = self.corpus_size = size_of(given_size(corpus_size), counts)
         check_whole("kept", kept or 0)
         check_number("sample_rate", sample_rate or 0, above=0, most=1)
-        known, form = Labels.of(labels, grade_map=grade_map, scale=scale, measures=measures), IdForm.of(ids)
-        self.labels = known.within(passages_under_filter([self._index], known.by_query))
+        self.labels, form = Labels.of(labels, grade_map=grade_map, scale=scale, measures=measures), IdForm.of(ids)
+        left = passages_under_filter([self._index], self.labels.by_query)
         self.name = name
         self._alerts = Alerts(alerts, window=window, on_alert=on_alert, name=name, false_alarm_every=false_alarm_every)
         self.guard = self._alerts.guard
@@ -166,9 +166,8 @@ class Monitor(Shared):
         self.measures = tuple(dict.fromkeys(measure.without_depth for measure in asked))
         # A list keeps its own order, and is as long as it is.
         policy = resolve_policy(None, order="rank", short_lists="returned", duplicates=duplicates)
-        self._window = Window(
-            name, self.labels, corpus_size, counts, self.measures, depths, alerted, deque(maxlen=kept), form, policy
-        )
+        latest, of = deque[Retrieval](maxlen=kept), (corpus_size, left, counts)
+        self._window = Window(name, self.labels, *of, self.measures, depths, alerted, latest, form, policy)
         self._trace = TraceWriter(trace, texts=trace_texts) if trace is not None else None
         #: All retrievals, and the outcomes of the last requests by their ids.
         self._traffic, self._requests = Traffic(), Latest[float | None](_MOST_REQUESTS)

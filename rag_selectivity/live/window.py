@@ -30,7 +30,7 @@ from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.grades import scale_named
 from rag_selectivity.tables.identity import numbered_queries
 from rag_selectivity.tables.matching import Meeting
-from rag_selectivity.tables.small import PassageCounts
+from rag_selectivity.tables.small import PassageCounts, UnderFilter
 from rag_selectivity.wording import counted, named
 
 #: Reasons name values of the application; these bound what a faulty one can fill.
@@ -64,6 +64,8 @@ class Window:
         Of the run.
     labels : Labels
     corpus_size : int or None
+    corpus : UnderFilter or None
+        The passages that the filter of the retriever leaves, if it has one.
     passages_of : PassageCounts or None
         The number of passages of each document, if labels and lists name documents.
     measures : sequence of Measure
@@ -87,6 +89,7 @@ class Window:
     name: str
     labels: Labels
     corpus_size: int | None
+    corpus: UnderFilter | None
     passages_of: PassageCounts | None
     measures: Sequence[Measure]
     depths: Sequence[int] | None
@@ -192,6 +195,7 @@ class Window:
             Run.of({name: each.shown for name, each in retrievals.items()}),
             pool=Run.of(pools) if self._pooled else None,
             corpus_size=sizes,
+            corpus=self.corpus,
             passages_of=self.passages_of,
             scale=self.labels.scale,
             policy=self.policy,
@@ -245,12 +249,10 @@ class Window:
         elif not traffic.retrievals:
             why = "no retrieval was recorded so far: if there were some, the log names what went wrong"
         elif not self.labels.by_query:
-            why = (
-                f"there are no labels, and figures need some: give labels=…, or let a judge grade a trace "
-                f"(Monitor(trace=…, trace_texts=True), then rag-selectivity grade --trace). What needs none is in "
-                f"`traffic`: {counted(traffic.retrievals, 'retrieval')}, {traffic.failed:,} failed, {traffic.empty:,} "
-                f"empty"
-            )
+            grade = "(Monitor(trace=…, trace_texts=True), then rag-selectivity grade --trace)"
+            mend = f"give labels=…, or let a judge grade a trace {grade}. What needs none is in `traffic`"
+            seen = f"{counted(traffic.retrievals, 'retrieval')}, {traffic.failed:,} failed, {traffic.empty:,} empty"
+            why = f"there are no labels, and figures need some: {mend}: {seen}"
         else:
             seen = f"{counted(traffic.retrievals, 'retrieval')} so far, none of them with labels"
             mend = 'config={"metadata": {"query_id": …}} in LangChain, else monitor.request(query_id=…)'

@@ -141,6 +141,13 @@ class PassageCounts:
         return int(mix(id_hashes(self.passages), numbers).sum(dtype=np.uint64))
 
 
+class UnderFilter(frozenset[str]):
+    """The passages that a retriever's filter leaves, as a corpus.
+
+    Labels of the others stay, since the filter loses what they call relevant; R of a random draw leaves them out.
+    """
+
+
 def passage_counts_of(given: Any, form: IdForm = AS_THEY_ARE) -> PassageCounts | None:
     """The number of passages of each document, from {document: number}, a frame, rows or a file.
 
@@ -217,8 +224,7 @@ def read_ids(corpus: Any) -> Iterator[str]:
 def needed_texts(source: Any, what: str, needed: Mapping[str, Any]) -> dict[str, str]:
     """The texts of the ids that are needed; an InputError that names those without one."""
     found = dict(read_texts(source, what, only=needed))
-    missing = [id_ for id_ in needed if id_ not in found or (what == "queries" and not found[id_].strip())]
-    if missing:
+    if missing := [id_ for id_ in needed if id_ not in found or (what == "queries" and not found[id_].strip())]:
         raise InputError(
             f"{what}: {counted(len(missing), 'id')} without a text ({examples(missing)}); add the texts, or check that "
             f"all files use the same ids"

@@ -369,7 +369,7 @@ class _Drawn:
         columns = ("returned", "corpus_size", "pool_returned", "own_pool", "missing", "first_repeat")
         return replace(
             run,
-            **{name: tiled(getattr(run, name)) for name in (*columns, "hits", "pool", "copies")},
+            **{name: tiled(getattr(run, name)) for name in (*columns, "hits", "pool", "copies", "outside")},
             queries=run.queries * times,
             grades=self.strata.levels,
             labels=np.concatenate([labels[self.rows] for _, labels, _ in completions]),
