@@ -46,9 +46,10 @@ def read(tmp_path: Path, report: Any) -> rs.Report:
 def test_json_is_not_saved_under_the_suffix_of_another_format(suffix, tmp_path) -> None:
     runs = {"one": RUN, "other": RUN}
     for result in (rs.evaluate(LABELS, runs, depths=[1]), rs.compare(LABELS, runs, depths=[1])):
-        message = rf"x.{suffix}: save\(\) writes JSON, .* x.json; to_.*\(\) gives the other"
-        with pytest.raises(rs.InputError, match=message):
+        with pytest.raises(rs.InputError, match=rf"x.{suffix}: save\(\) writes JSON, .* x.json; to_.*\(\) gives the"):
             result.save(tmp_path / f"x.{suffix}")
+        with pytest.raises(rs.InputError, match=r"to_json\(\) gives the text; save\('r.json'\) writes it to a file"):
+            result.to_json("r.json")
     assert not list(tmp_path.iterdir())
 
 
@@ -58,8 +59,7 @@ def test_a_report_reads_back_with_its_decision(tmp_path) -> None:
     made = made.with_decision(decide(made, k=2))
     made.save(tmp_path / "r.json")
     found = read_report(tmp_path / "r.json")
-    assert found.to_json() == made.to_json()
-    assert str(found) == str(made)
+    assert (found.to_json(), str(found)) == (made.to_json(), str(made))
 
 
 @pytest.mark.parametrize("controls", [None, {q: {f"control {q}": 0} for q in LABELS}])

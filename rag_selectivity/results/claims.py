@@ -321,10 +321,8 @@ class ClaimReport(OfRuns[ClaimRun], Asked, Result, kw_only=True):
         InputError
         """
         if judge != self.judge:
-            raise InputError(
-                f"{self.path} cannot be compared: the judge is {judge} here and {self.judge} there, and two judges "
-                f"differ in what they take for support; check both with one judge"
-            )
+            fact = f"{self.path} cannot be compared: the judge is {judge} here and {self.judge} there"
+            raise InputError(f"{fact}, and two judges differ in what they take for support; check both with one judge")
         for name in runs:
             self.run_like(name, len(runs))
 

@@ -81,6 +81,8 @@ class Result(Plain):
 
     def to_json(self, indent: int | None = 2) -> str:
         """As JSON text; an undefined figure is null."""
+        if isinstance(indent, str | Path):
+            raise InputError(f"to_json() gives the text; save({str(indent)!r}) writes it to a file")
         return json_text(self.to_dict(), indent)
 
     def to_pandas(self) -> Any:

@@ -116,8 +116,6 @@ def check_version(found: Any, schema: str, where: str, wrong: str) -> None:
     match = re.fullmatch(rf"{re.escape(name)}/0*([1-9][0-9]*)", found) if isinstance(found, str) else None
     # By length first: Python makes no number of thousands of digits.
     if match is not None and (len(match[1]), match[1]) > (len(version), version):
-        raise InputError(
-            f"{where}: made by a newer rag-selectivity ({shown(match[0])[1:-1]}, and this one reads {schema}): update "
-            f"rag-selectivity"
-        )
+        made = f"{where}: made by a newer rag-selectivity ({shown(match[0])[1:-1]}, and this one reads {schema})"
+        raise InputError(f"{made}: update rag-selectivity")
     raise InputError(f"{where}: {wrong}")
