@@ -80,21 +80,6 @@ def test_an_adapter_takes_public_names_alone(path) -> None:
     assert private_reads(tree) == []
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "model._get_ls_params()",
-        "type(retriever)._aretrieve",
-        "getattr(retriever, '_docstore')",
-        "from ragas.metrics._context_recall import X",
-        "from ragas import _private",
-        "class A:\n    def f(self):\n        return self._inherited",
-    ],
-)
-def test_private_reads_are_found(source) -> None:
-    assert len(private_reads(ast.parse(source))) == 1
-
-
 def test_every_public_name_is_there() -> None:
     for name in PUBLIC:
         module = import_module(name)

@@ -463,12 +463,6 @@ def test_random_controls_check_the_labels() -> None:
     assert decision["trust"].shown
 
 
-def test_where_nothing_is_lost_no_step_is_blamed() -> None:
-    grades = {f"q{i}": {"a": 1} for i in range(20)}
-    decision = decide(rs.evaluate(grades, {q: ["a", "x", "y"] for q in grades}, scale="trec"), k=1)
-    assert decision["loss"].text.endswith(": nothing is lost in these queries.")
-
-
 # -- every view -----------------------------------------------------------------------------------------------
 
 

@@ -74,15 +74,6 @@ def test_the_figures_of_a_comparison_give_the_difference_that_it_prints(sample) 
     assert row.caveats[0].text.endswith("; the report has the figures completed from a sample of the tail.")
 
 
-@pytest.mark.parametrize(("usual", "ours"), [("recall@2", "R@2"), ("precision@2", "P@2"), ("hit_rate@2", "Success@2")])
-def test_the_usual_names_of_measures_are_understood(usual, ours) -> None:
-    qrels, run = {"1": ["a", "b", "c"], "2": ["z"]}, {"1": ["a", "x", "b"], "2": ["y", "z", "w"]}
-    options = {"bootstrap": None}
-    assert rs.evaluate(qrels, {"r": run}, measures=[usual], **options)[usual].value == (
-        rs.evaluate(qrels, {"r": run}, measures=[ours], **options)[ours].value
-    )
-
-
 def test_a_k_in_letters_is_answered_in_plain_words(tmp_path) -> None:
     (tmp_path / "f.trec").write_text("q 0 a 1\n")
     result = CliRunner().invoke(app, ["evaluate", str(tmp_path / "f.trec"), "run.trec", "--k", "ten"])

@@ -93,6 +93,9 @@ def test_a_parameter_has_its_default_and_takes_no_number_beyond_its_ends(name, n
         ("F@1", "F@1"),
         ("HitRate(m=2)@10", "Success(m=2)@10"),
         ("hit@3", "Success@3"),
+        ("hit_rate@2", "Success@2"),
+        ("precision@5", "P@5"),
+        ("recall@2", "R@2"),
     ],
 )
 def test_a_name_is_written_as_the_measures_own_without_defaults(text, canonical) -> None:

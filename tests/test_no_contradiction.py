@@ -28,14 +28,6 @@ def agrees(p: float, low: float, high: float, value: float, level: float) -> boo
     return (low > 0 or high < 0) == (p <= 1 - level)
 
 
-def test_the_check_itself_finds_contradictions() -> None:
-    assert agrees(0.04, 0.1, 0.3, 0.2, 0.95)
-    assert not agrees(0.06, 0.1, 0.3, 0.2, 0.95)
-    assert not agrees(0.04, -0.1, 0.3, 0.2, 0.95)
-    assert not agrees(0.04, 0.1, 0.3, 0.4, 0.95)
-    assert not agrees(0.04, math.nan, 0.3, 0.2, 0.95)
-
-
 def column(random: np.random.Generator, n: int, low: float, high: float) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Scores of an ugly kind: rates near 0 and 1, ties, heavy tails, constants; some are missing."""
     rate = random.choice([0.0, 0.03, 0.3, 0.5, 0.9, 1.0])

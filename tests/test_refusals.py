@@ -77,11 +77,7 @@ REFUSED: dict[str, tuple[Any, ...]] = {
     "a score that needs a judge": (lambda: answers(scores=["judge"]), "judge"),
     "texts that lack": (lambda: answers(queries={"q0": "?"}), "queries", "5 ids without a text"),
     # Claims
-    "claims without a run": (lambda: claims(run=None), "say what was retrieved"),
-    "claims of an empty reference": (lambda: claims(references={"q0": " "}), "references", "'q0'"),
-    "a check without responses": (lambda: claims(checks=["groundedness"]), "groundedness needs responses"),
     "a mistyped check": (lambda: claims(checks=["recal"]), "checks", "recall"),
-    "a depth that is not read": (lambda: claims(k=1, measures=["ContextRecall@40"]), "depth 40", "below the top"),
     # Validation
     "scores of several runs without a run": (
         lambda: rs.validate(REPORT, [{"query_id": "q0", "score": 1}]),
