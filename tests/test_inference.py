@@ -95,5 +95,5 @@ def test_clusters_and_slices_hold_the_truth() -> None:
 
 @pytest.mark.slow
 def test_what_is_called_detectable_is_found_four_times_in_five() -> None:
-    for cell, found in figures(inference.of_power(200, queries=(50,))).items():
+    for cell, found in figures(inference.of_power(100, queries=(50,))).items():
         assert 0.75 - ROOM / 2 <= found["found"] <= 0.85 + ROOM / 2, cell
