@@ -80,8 +80,9 @@ def options() -> dict[str, int]:
 
 
 def words(folder: Path) -> int:
-    """Count the words of the pages below a folder, code blocks and generated tables included."""
-    return sum(len(path.read_text(encoding="utf-8").split()) for path in folder.rglob("*.md"))
+    """Count the words of the pages below a folder, code blocks and generated tables included, but for a built site."""
+    pages = (path for path in folder.rglob("*.md") if "_build" not in path.parts)
+    return sum(len(path.read_text(encoding="utf-8").split()) for path in pages)
 
 
 def inner_imports(path: Path, seen: frozenset[Path] = frozenset()) -> set[str]:
