@@ -223,10 +223,8 @@ def _since(
     if against is None:
         return {}
     if not drops:
-        raise InputError(
-            "a stored report (--against) needs a gate on a drop: name each figure that must not get worse, and by how "
-            "much it may, as in 'drop(RA-nWG@10) > .02' (how-to: gate-a-pull-request)"
-        )
+        mend = "name each figure that must not get worse, and by how much it may, as in 'drop(RA-nWG@10) > .02'"
+        raise InputError(f"a stored report (--against) needs a gate on a drop: {mend} (how-to: gate-a-pull-request)")
     for gate in drops:
         if gate.bound != _VALUE and report.bootstrap is None:
             raise InputError(f"gate {str(gate)!r} needs intervals: leave out --resamples 0 (bootstrap=None)")

@@ -156,7 +156,8 @@ def measure_hosted(
     identity : str or None
         The id by which the labels know the passages. `"auto"` takes the one that finds most labels in the first 50
         labelled queries. None takes the framework's own id where there is one, else a hash of the text.
-    corpus_size : int, index, vector store or retriever, optional
+    corpus_size : int, {query: int}, index, vector store or retriever, optional
+        A query of a mapping goes by one of its names.
     judges : sequence of str, optional
         Whose labels of a store count.
     human : labels, optional
@@ -196,7 +197,7 @@ def measure_hosted(
     without = sum(ids.keys().isdisjoint(_OWN if taken is None else (taken,)) for ids in passages)
     if 0 < without < len(passages):
         more.append(f"{without:,} of {len(passages):,} retrieved passages have no {taken or 'id'}, and so no label")
-    size, counts = _corpus(corpus_size, passages_of, indexes or {}, taken)
+    size, counts = _corpus(corpus_size, passages_of, indexes or {}, taken, {query: called[query] for query in grades})
     is_counted = isinstance(size, int) and not isinstance(corpus_size, Real | None)
     corpus = passages_under_filter([corpus_size] if is_counted else [*(indexes or {}).values()], grades)
     pools = {
@@ -227,13 +228,13 @@ def measure_hosted(
 
 
 def _corpus(
-    corpus_size: Any, passages_of: Any, indexes: Mapping[str, Any], identity: str | None
+    corpus_size: Any, passages_of: Any, indexes: Mapping[str, Any], identity: str | None, called: Mapping[str, Any]
 ) -> tuple[Any, PassageCounts | None]:
     """N as given or as all indexes tell it, and the passages of each document if these have the identity."""
     counts = passage_counts_of(passages_of)
-    if isinstance(corpus_size, Mapping) or hasattr(corpus_size, "columns"):
-        return corpus_size, counts
     size = given_size(corpus_size)
+    if isinstance(size, dict):
+        return {query: size[name] for query, names in called.items() for name in names if name in size}, counts
     if indexes and size is None:
         sizes = {name: corpus_size_of_index(each) or None for name, each in indexes.items()}
         if len(set(sizes.values())) > 1:

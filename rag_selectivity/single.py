@@ -424,7 +424,9 @@ class QueryScorer:
             if of_row.levels == (1,) and self._of_row == {"grade_map": None, "scale": None} and not says_truth:
                 raise unknown_scale([1], "the labels of the row")
         ids = document_ids(passages, grades, self.identity, place=self.place)
-        known: Any = {"corpus_size": self.corpus_size, "corpus": self.corpus, "passages_of": self.passages_of}
+        size = self.corpus_size
+        size = next((size[name] for name in names if name in size), None) if isinstance(size, dict) else size
+        known: Any = {"corpus_size": size, "corpus": self.corpus, "passages_of": self.passages_of}
         known |= {"scale": scale, "levels": self.labels.levels}
         return figures_of_query(self.measures, grades, ids, pool=pool, details=True, **known)
 

@@ -349,7 +349,9 @@ def half(odd: int) -> Any:
 
 def test_r_counts_what_filters_leave_as_n_does_or_a_warning_says_that_it_does_not() -> None:
     odd, even = half(1), half(0)
-    labels = {f"text {i}": {f"n{j}": 5 for j in range(i, i + 4)} for i in (1, 3, 5, 7)} | {"text 2": {"n2": 5, "n4": 1}}
+    # Complete labels are more than the filter leaves.
+    labels = {f"text {i}": {f"n{j}": 5 if i <= j < i + 4 else 1 for j in range(40)} for i in (1, 3, 5, 7)}
+    labels["text 2"] = {"n2": 5, "n4": 1}
     options: Any = {"scale": "utility", "corpus_size": odd}
     screen: Any = {"measures": ["RandomSuccess", "P", "Harm", "nDCG"], "depths": [2], **options}
     callback, name = SelectivityCallback(labels, **screen), "RandomSuccess@2"
@@ -366,4 +368,4 @@ def test_r_counts_what_filters_leave_as_n_does_or_a_warning_says_that_it_does_no
     assert figures == pytest.approx([1 - 18 * 17 / (20 * 19)] * len(figures))
     assert all(live[each].value == batch[each].value for each in ("P@2", "Harm@2", "nDCG@2"))
     with pytest.warns(rs.SelectivityWarning, match="^R of a random draw counts labels outside a filter"):
-        selectivity({"a": odd, "b": even}, labels=labels, **{**screen, "corpus_size": 20})
+        selectivity({"a": odd, "b": even}, labels={"text 1": {"n1": 5}}, ids="exact", **{**screen, "corpus_size": 20})

@@ -37,7 +37,7 @@ def selectivity(
     workers : int
         Retrievals at the same time.
     options
-        `corpus_size` (a number, index, vector store or retriever; default: the number of passages that the store
+        `corpus_size` (a number, {query: number}, index, vector store or retriever; default: the passages that the store
         behind the retriever can return, after its filter), `passages_of`, `measures`, `depths`, `scale`, `grade_map`,
         `judges`, `human`, `bootstrap` and policies, as in `rag_selectivity.hosted.measure_hosted`.
 

@@ -41,7 +41,7 @@ def summary_evaluator(
     ----------
     measures : str or Measure
         With their depths, `"BoR@10"`.
-    corpus_size : int, index, vector store or retriever, optional
+    corpus_size : int, {question: int}, index, vector store or retriever, optional
     retrieved : str
         The key of the target's outputs that holds documents, dicts with an `id`, or ids, in rank order.
     relevant : str

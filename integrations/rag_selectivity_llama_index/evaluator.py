@@ -30,7 +30,7 @@ class SelectivityMetric(BaseRetrievalMetric):  # type: ignore[misc,unused-ignore
     measure : str or Measure
     labels : qrels, label store, {query: {passage: grade}}, or a dataset with `.relevant_docs`, optional
         Queries by their text. Where there are none, `expected_ids` are the relevant passages.
-    corpus_size : int, index, vector store or retriever, optional
+    corpus_size : int, {query: int}, index, vector store or retriever, optional
         N, for the chance-corrected measures.
     passages_of : {document: number of its nodes}, optional
         As in `rag_selectivity.evaluate`, if labels name documents and nodes are their chunks.
@@ -142,7 +142,7 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
     node_postprocessors : list, optional
         Rerankers and filters, one after another.
     labels : qrels, label store, {query: {passage: grade}}, or a dataset with `.relevant_docs`, optional
-    corpus_size : int, index, vector store or retriever, optional
+    corpus_size : int, {query: int}, index, vector store or retriever, optional
         N, the number of nodes that could have been retrieved. Default: the number of nodes that the index behind the
         retriever can return, after its filters. Give N if the store cannot tell what a filter leaves.
     passages_of : {id: number of nodes}, optional
@@ -282,7 +282,7 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
         ]
         return Evaluation(report, results)
 
-    def _about(self, pipeline: Pipeline, size: int | None, name: str) -> tuple[dict[str, Any], list[str]]:
+    def _about(self, pipeline: Pipeline, size: Any, name: str) -> tuple[dict[str, Any], list[str]]:
         """Facts and notes about the retriever and its index, once all queries are asked."""
         at_end, notes = self._size(), []
         if (sync := pipeline.only_sync) is not None:
@@ -293,7 +293,7 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
             warn(f"{name}: {notes[-1]}", "index-changed", stacklevel=4)
         return {"index": {"passages": size, "passages_at_end": at_end}}, notes
 
-    def _size(self) -> int | None:
+    def _size(self) -> Any:
         """N as given, or what the index can return."""
         return given_size(self._options.get("corpus_size")) or corpus_size_of_index(self.retriever) or None
 

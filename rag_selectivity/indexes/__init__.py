@@ -13,7 +13,7 @@ from rag_selectivity.indexes.stores import Contents, of_store
 from rag_selectivity.indexes.stores import StoredPassage as StoredPassage
 from rag_selectivity.tables import matching
 from rag_selectivity.tables.cells import shown, whole_count
-from rag_selectivity.tables.small import PassageCounts, UnderFilter
+from rag_selectivity.tables.small import PassageCounts, UnderFilter, per
 
 T = TypeVar("T")
 
@@ -132,14 +132,16 @@ def _asked(index: Any, question: Callable[[Contents], T | None], unknown: str, i
         return None
 
 
-def given_size(corpus_size: Any) -> int | None:
-    """N as a number, counted if an index was given.
+def given_size(corpus_size: Any) -> Any:
+    """N as a number, counted if an index was given, or {query: N} of a mapping or a frame.
 
     Raises
     ------
     InputError
         If it is no whole number from 1 on, or something that does not tell how many passages it can return.
     """
+    if isinstance(corpus_size, Mapping) or hasattr(corpus_size, "columns"):
+        return per("query", corpus_size, "corpus size", int, name="corpus_size")
     if corpus_size is None:
         return None
     if isinstance(corpus_size, (str, Real)):

@@ -48,10 +48,9 @@ def corpus_texts(corpus: Any, identity: str | None = None, ids: Collection[str] 
     else:
         texts = _texts_of_index(corpus, identity, set(ids))
     if ids and not any(id_ in texts for id_ in ids):
-        raise InputError(
-            f"corpus: it has none of the {len(set(ids)):,} retrieved passages: they go by {examples(sorted(ids))}, the "
-            f"corpus has {examples(texts)}; give the corpus that they were retrieved from, by the same ids"
-        )
+        sides = f"they go by {examples(sorted(ids))}, the corpus has {examples(texts)}"
+        none = f"corpus: it has none of the {len(set(ids)):,} retrieved passages: {sides}"
+        raise InputError(f"{none}; give the corpus that they were retrieved from, by the same ids")
     return texts
 
 
@@ -73,9 +72,8 @@ def _texts_of_index(index: Any, identity: str | None, wanted: Collection[str]) -
         known = enumeration(list(passages[0].candidates))
         raise InputError(f"corpus: no passage in {kind} has an id called {identity!r}; the first has {known}")
     if shared:
-        raise InputError(
-            f"corpus: in {kind}, {counted(len(shared), 'id')} by {identity} stand for several passages with different "
-            f"texts, such as {examples(shared)}: these are chunks of documents. A judge grades chunks, so name an id "
-            f"of the chunk as identity=, or identity='text' for a hash of its text"
-        )
+        several = f"{counted(len(shared), 'id')} by {identity} stand for several passages with different texts"
+        chunks = "these are chunks of documents. A judge grades chunks, so name an id of the chunk as identity="
+        some = f"corpus: in {kind}, {several}, such as {examples(shared)}"
+        raise InputError(f"{some}: {chunks}, or identity='text' for a hash of its text")
     return texts

@@ -323,8 +323,7 @@ class CallTree:
             return self._forget(of)
         of.ended = self._clock()
         del self._calls[of.id], of.root.below[of.id]
-        above = next((each for each in _path(of.above) if each.ended == math.inf), None)
-        if above is None:
+        if (above := next((each for each in _path(of.above) if each.ended == math.inf), None)) is None:
             return of.held
         done: list[_Retrieved] = []
         for each in of.held:

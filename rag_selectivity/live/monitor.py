@@ -63,7 +63,7 @@ class Monitor(Shared):
     ----------
     labels : qrels, label store, {query: {passage: grade}} or path, optional
         Grades of the queries, by their id or text. Retrievals of other queries are only counted.
-    corpus_size : int, index, vector store or retriever, optional
+    corpus_size : int, {query: int}, index, vector store or retriever, optional
         N, for the chance-corrected measures; of an index, the number of passages that it can return now.
     passages_of : {document: number of its passages}, optional
         For labels that name documents while passages (chunks) are retrieved, as in `rag_selectivity.evaluate`. Default:

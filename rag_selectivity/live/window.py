@@ -63,7 +63,8 @@ class Window:
     name : str
         Of the run.
     labels : Labels
-    corpus_size : int or None
+    corpus_size : int, {query: int} or None
+        By the id or the text of a query.
     corpus : UnderFilter or None
         The passages that the filter of the retriever leaves, if it has one.
     passages_of : PassageCounts or None
@@ -88,7 +89,7 @@ class Window:
 
     name: str
     labels: Labels
-    corpus_size: int | None
+    corpus_size: int | dict[str, int] | None
     corpus: UnderFilter | None
     passages_of: PassageCounts | None
     measures: Sequence[Measure]
@@ -110,7 +111,7 @@ class Window:
 
     def __post_init__(self) -> None:
         junk = {"q": {"d": max(1, scale_named(self.labels.scale).lowest)}}
-        size, scale = self.corpus_size, self.labels.scale
+        size, scale = None if self.corpus_size is None else 1, self.labels.scale
         probe = join(Qrels.of(junk), Run.of({"q": ["d"]}), corpus_size=size, scale=scale, policy=self.policy)
         for measure in [*self.measures, *self.alerted]:
             measure.outcome(probe, _depth_of(measure))
@@ -181,20 +182,17 @@ class Window:
 
     def _judged(self, retrievals: Mapping[str, Retrieval]) -> JudgedRun:
         """The join of retrievals, each under a name of its own."""
-        sizes: Any = self.corpus_size
-        own = {name: sizes if each.corpus_size is None else each.corpus_size for name, each in retrievals.items()}
-        if sizes is not None and (self.passages_of is not None or {*own.values()} - {sizes}):
-            sizes = own
+        sizes = {name: self._size(each) for name, each in retrievals.items()}
         for name, each in retrievals.items():
-            if sizes is not None and (count := len({*each.shown})) > own[name]:
-                fact = f"{counted(count, 'different passage')} were shown, more than the corpus has (N = {own[name]:,})"
+            if (size := sizes[name]) is not None and (count := len({*each.shown})) > size:
+                fact = f"{counted(count, 'different passage')} were shown, more than the corpus has (N = {size:,})"
                 raise InputError(f"{fact}: N counts all chunks that can be retrieved (how-to: corpus-size)")
         pools = {name: each.pool for name, each in retrievals.items() if self._pooled and each.pool is not None}
         judged = join(
             self.labels.qrels.under(self._queries(retrievals)),
             Run.of({name: each.shown for name, each in retrievals.items()}),
             pool=Run.of(pools) if self._pooled else None,
-            corpus_size=sizes,
+            corpus_size=None if self.corpus_size is None else sizes,
             corpus=self.corpus,
             passages_of=self.passages_of,
             scale=self.labels.scale,
@@ -204,6 +202,10 @@ class Window:
         )
         # An empty list has as many slots as the others on average, where no depth is given.
         return replace(judged, empty_slots=round(self._passages / self._lists) if self._lists else _SLOTS_IF_UNKNOWN)
+
+    def _size(self, each: Retrieval) -> int | None:
+        of = self.corpus_size
+        return each.corpus_size or (of.get(each.name_in(of) or "") if isinstance(of, dict) else of)
 
     def _queries(self, retrievals: Mapping[str, Retrieval]) -> dict[str, str]:
         return {name: each.name_in(self.labels.by_query) or "" for name, each in retrievals.items()}
@@ -235,7 +237,8 @@ class Window:
         notes = {self.name: [*self._notes(traffic, len(rows) - len(without), queries - len(without)), *more]}
         report = report_on({self.name: figures}, self.measures, bootstrap, notes, provenance=self.labels.provenance)
         run = replace(report.runs[self.name], input={"not_made": len(without)} if without else {})
-        return replace(report, runs={self.name: run}, corpus_size=self.corpus_size)
+        size = None if isinstance(self.corpus_size, dict) else self.corpus_size
+        return replace(report, runs={self.name: run}, corpus_size=size)
 
     def _refuse_without_figures(self, traffic: Traffic, without: Sequence[Retrieval]) -> None:
         if self._measured:
