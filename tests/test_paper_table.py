@@ -66,3 +66,16 @@ def test_a_report_has_one_table_at_the_k_of_its_decision(depths) -> None:
     assert header[1:] == [f"P@{depth}", f"Harm@{depth}"]
     assert dict(zip(header, of_runs[1], strict=True))[f"Harm@{depth}"] == r"\textbf{0.000}"
     assert [row[0] for row in of_runs] == [r"\texttt{bad\_one}", r"\texttt{good}", r"\texttt{alike}"]
+
+
+def test_a_name_is_shown_as_it_is() -> None:
+    r"""What LaTeX obeys becomes a command, and two signs of which it would make one are held apart."""
+    name = "\\&%$#_{}~^ a--b ''c ,,d ?` <<e>> |f| \"g\"\nh\x1b \u202e é"
+    ((shown, _),) = rows(rs.evaluate(LABELS, {name: RUNS["good"]}, **GIVEN | {"measures": ["P"]}).to_latex())[1:]
+    first, *words = shown.removeprefix(r"\texttt{").removesuffix("}").split(" ")
+    assert first == r"\textbackslash{}\&\%\$\#\_\{\}\textasciitilde{}\textasciicircum{}"
+    assert words == [
+        *("a-{}-b", "'{}'c", ",{},d", r"?{\char96}", r"\textless{}\textless{}e\textgreater{}\textgreater{}"),
+        *(r"\textbar{}f\textbar{}", r"{\char34}g{\char34}\textbackslash{}nh\textbackslash{}x1b"),
+        *(r"\textbackslash{}u202e", "é"),
+    ]
