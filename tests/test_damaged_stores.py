@@ -63,7 +63,7 @@ def test_what_is_not_ours_is_refused(path, kind) -> None:
 
 OLD = r"labels\.db: a label store of format {}, and this .* has format 2; export it as \.jsonl"
 COLUMN = "ALTER TABLE labels ADD COLUMN spy GENERATED ALWAYS AS (length(reason))"
-CHANGED = {f"PRAGMA user_version = {version}": OLD.format(version) for version in (0, 1)}
+CHANGED = {f"PRAGMA user_version = {version}": OLD.format(version) for version in (0, 1, 9)}
 CHANGED |= {COLUMN: "holds the table 'labels'"}
 CHANGED |= {f"DROP TABLE {t}": rf"it lacks the table {t}" for t in ("labels", "pairs", "human", "settings", "servers")}
 

@@ -125,16 +125,6 @@ def test_a_newer_version_is_called_one(stored, name, use) -> None:
         use(stored[name])
 
 
-def test_a_newer_store_is_called_so(stored) -> None:
-    import sqlite3
-    from contextlib import closing
-
-    with closing(sqlite3.connect(stored["labels.db"])) as file:
-        file.execute("PRAGMA user_version = 9")
-    with pytest.raises(rs.InputError, match=r"labels\.db: a label store of format 9, and this"):
-        read_qrels(stored["labels.db"])
-
-
 # -- the shape of a report --------------------------------------------------------------------------------
 
 FAULTS = [
