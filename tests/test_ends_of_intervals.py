@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from rag_selectivity.inference.betting import _MONEY, _STAKES, highest_mean
 from rag_selectivity.inference.exact import clopper_pearson, mid_p_rate, weighted_rate
 from rag_selectivity.inference.interval_methods import Estimand, bca_ends
 from rag_selectivity.measures import Outcome
@@ -96,25 +95,6 @@ def test_mid_p_rates_are_those_of_exact_fractions(n: int, tail: float) -> None:
             if successes:
                 near = max(1e-9 * min(rate, 1 - rate), 4 * math.ulp(rate))
                 assert mid_p(successes, rate + near) < Fraction(share) < mid_p(successes, rate - near)
-
-
-@pytest.mark.parametrize("clustered", [False, True])
-def test_the_highest_mean_is_where_the_money_of_all_bets_reaches_its_limit(clustered) -> None:
-    """Values from −1 to 3; a cluster's bet has the size of the cluster."""
-    rng = np.random.default_rng(4)
-    values, units = rng.uniform(-1, 0.5, 40), rng.integers(0, 12, 40) * 2 if clustered else np.arange(40)
-    values[5] = math.nan
-    known = [np.flatnonzero((units == unit) & ~np.isnan(values)) for unit in np.unique(units)]
-    most = max(map(len, known))
-    bound = highest_mean(values, -1.0, 3.0, 0.05, units if clustered else None)
-
-    def money(limit: float) -> float:
-        bets = [len(rows) / most * (limit - values[rows].mean()) / (3 - limit) for rows in known if len(rows)]
-        return sum(s * math.prod(1 + stake * bet for bet in bets) for stake, s in zip(_STAKES, _MONEY, strict=True))
-
-    assert money(bound) == pytest.approx(20, rel=1e-5)
-    assert math.fsum(_MONEY) == pytest.approx(1)
-    assert highest_mean(np.array([math.nan]), -1.0, 3.0, 0.05) == 3.0
 
 
 def test_bounds_of_a_weighted_rate_have_the_smaller_effective_number() -> None:

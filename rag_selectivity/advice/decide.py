@@ -78,8 +78,7 @@ def decide(
 
     References
     ----------
-    Holm 1979, Scandinavian Journal of Statistics 6 (the correction); Waudby-Smith and Ramdas 2024, JRSS B 86 (the bound
-    of the difference of two losses).
+    Holm 1979, Scandinavian Journal of Statistics 6 (the correction).
 
     >>> from rag_selectivity import evaluate
     >>> qrels = {f"q{i}": ["d"] for i in range(40)}

@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rag_selectivity.inference.betting import highest_mean
 from rag_selectivity.inference.bootstrap import Bootstrap
 from rag_selectivity.judged.judged_run import JudgedRun
-from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Measure
+from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Measure, Outcome
 from rag_selectivity.measures.chance import Success
 from rag_selectivity.measures.utility import PROC, diagnosis
 
@@ -60,8 +59,8 @@ def losses_of(judged: JudgedRun, measure: Measure, bootstrap: Bootstrap | None) 
 
     A query without a pool has its own list as the pool, as in PROC: a list that ends at K then keeps all of it.
 
-    The difference of the two gains is bounded by betting, which holds for means of any distribution: a swap of the two
-    would test that they are distributed alike, and not that their means are the same.
+    The difference of the two gains has the interval of any mean: a swap of the two would test that they are distributed
+    alike, and not that their means are the same.
     """
     depth = int(measure.at or 1)
     kept, ceiling = _figures(judged, measure, depth), _ceilings(judged, measure, depth)
@@ -76,11 +75,10 @@ def losses_of(judged: JudgedRun, measure: Measure, bootstrap: Bootstrap | None) 
     widen = np.where(np.isnan(share), 1.0 if math.isnan(selected) else selected, share) * (1 - pool)
     more = ""
     if bootstrap is not None and not math.isnan(selected):
-        units, tail = bootstrap.units(np.array(judged.queries, object)[used].tolist()), (1 - bootstrap.level) / 2
-        # The weighted mean has the sign of the mean of these products.
-        behind = (widen - rerank) * weights / weights.max()
-        gains = (SELECTION, behind), (RETRIEVER, -behind)
-        more = next((step for step, gain in gains if highest_mean(gain, -1.0, 1.0, tail, units) < 0), "")
+        behind = Outcome(((widen - rerank)[:, None],), "", bounds=(-1.0, 1.0), weights=weights)
+        queries = np.array(judged.queries, object)[used].tolist()
+        ((low, high),) = bootstrap.intervals([behind], queries)
+        more = SELECTION if high[0] < 0 else RETRIEVER if low[0] > 0 else ""
     limits = Counter(diagnosis(*factors) for factors in zip(pool.tolist(), share.tolist(), strict=True))
     held_by_pool, rerank_gain, widen_gain = (float(np.average(x, weights=weights)) for x in (pool, rerank, widen))
     given, of = not judged.own_pool.all(), QUERIES if isinstance(measure, Success) else "evidence"
