@@ -33,6 +33,22 @@ def test_random_lists_with_few_hits_are_hardly_ever_told_from_their_placebo(n) -
     assert max(told.values()) <= 8, told  # P[Binomial(60, .06) > 8] < .02
 
 
+@pytest.mark.parametrize(("m", "counts"), [(1, [1, 30]), (2, [2, 30])])
+def test_successes_by_luck_hardly_ever_beat_chance(m, counts) -> None:
+    """Questions that chance answers stand beside questions that it does not: resamples hold their own successes."""
+    draw, beat = random.Random(m), dict.fromkeys((f"BoR(m={m})@5", f"EF(m={m})@5"), 0)
+    corpus = [f"p{j}" for j in range(60)]
+    for _ in range(60):
+        labels = many_or_few(draw, counts, 14)
+        for query in labels.values():
+            query.update({p: 1 for p in corpus if p not in query})
+        run, few = {query: draw.sample(corpus, 5) for query in labels}, rs.Bootstrap(500)
+        measured = rs.evaluate(labels, {"r": run}, measures=list(beat), bootstrap=few, **OPTIONS | {"corpus_size": 60})
+        for key, estimate in zip(beat, measured.runs["r"].estimates.values(), strict=True):
+            beat[key] += estimate.above_placebo[0] > 0 or estimate.low > key.startswith("EF")
+    assert max(beat.values()) <= 5, beat  # P[Binomial(60, .025) > 5] < .004
+
+
 @pytest.mark.parametrize("counts", [[1], [1, 1, 2, 3, 5, 20], [1, 40]])
 @pytest.mark.parametrize("n", [8, 30])
 def test_one_success_more_never_turns_beats_its_placebo_into_says_nothing(n, counts) -> None:

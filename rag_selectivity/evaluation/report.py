@@ -15,7 +15,6 @@ from rag_selectivity.figures.by import Slicing
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.figures.weighting import weights_notes, weights_settings
 from rag_selectivity.inference.bootstrap import Bootstrap, Ends
-from rag_selectivity.inference.exact import clopper_pearson
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.query_weights import effective_size
 from rag_selectivity.measures import Measure
@@ -200,8 +199,12 @@ class _Evaluation:
         for key, figure in completed.items():
             basis = WITH_TAIL if self.ground is None else CALIBRATED
             estimates[key] = _of_completions(estimates[key], figure, basis, intervals=self.bootstrap is not None)
-        beyond = zip(placebos.items(), ends[len(self.plan) :], strict=True)
-        shuffled = {x: np.stack([y.value(), *of_it, np.nansum(y.parts[0], axis=0)], axis=1) for (x, y), of_it in beyond}
+        shuffled = dict[Measure, Any]()
+        for (base, outcome), of_it in zip(placebos.items(), ends[len(self.plan) :], strict=True):
+            value = outcome.value()
+            # Beyond the placebo of a ratio to chance lies the ratio to the placebo.
+            is_ratio = outcome.aggregate.form == "ratio"
+            shuffled[base] = np.stack([value, *(value * (end - 1) if is_ratio else end for end in of_it)], axis=1)
         known = tuple(of_origins(self.provenance)) if whole else ()
         shown, result = {measure.without_depth for measure in self.measures}, Estimates()
         for base, at in self.plan:
@@ -212,27 +215,17 @@ class _Evaluation:
                     only_expected = self.provenance is not None and self.provenance.only_expected
                     estimate = in_part(measure, estimate, estimates, only_expected)
                 if base in shuffled and (estimate.basis != CALIBRATED or facts.closed(measure)[1] == AT_K):
-                    beside = labelled[key].value, *shuffled[base][i].tolist()
-                    estimate = _beside_placebo(estimate, self.bootstrap, *beside)
+                    estimate = _beside_placebo(estimate, *shuffled[base][i].tolist())
                 estimate = _with_reason(estimate, self.bootstrap)
                 caveats = tuple(of_labels(measure, estimate, facts, labelled[key], known))
                 result[key] = replace(estimate, caveats=(*estimate.caveats, *caveats)) if caveats else estimate
         return result, controls, completed
 
 
-def _beside_placebo(estimate: Estimate, bootstrap: Bootstrap | None, *beside: float) -> Estimate:
-    """The estimate with its placebo and the interval of what it has beyond it, where it has any.
-
-    Bits of few successes, of which some resamples have none, are beyond it as far as the number of successes says,
-    beside the number to expect of shuffled grades: whatever the chances of the queries, equal ones have the largest
-    tail (Hoeffding 1956).
-    """
-    as_judged, placebo, low, high, expected = beside
+def _beside_placebo(estimate: Estimate, placebo: float, low: float, high: float) -> Estimate:
+    """The estimate with its placebo and the interval of what it has beyond it, where it has any."""
     if math.isnan(placebo) or not math.isfinite(estimate.value) or estimate.basis == WITH_CONTROLS:
         return estimate
-    if low == -math.inf < as_judged and bootstrap and not (bootstrap.clusters or estimate.effective):
-        least, _ = clopper_pearson(expected * 2 ** (as_judged - placebo), estimate.n, (1 - bootstrap.level) / 2)
-        low = math.log2(least * estimate.n / expected) if least * estimate.n > expected else low
     return replace(estimate, placebo=placebo, above_placebo=None if math.isnan(low + high) else (low, high))
 
 

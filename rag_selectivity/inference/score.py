@@ -162,8 +162,6 @@ def _ends(
         open_end = np.abs(score(outside)) <= reach
         for _ in range(_HALVINGS):
             middle = (outside + inside) / 2
-            if ((middle == outside) | (middle == inside)).all():
-                break
             rejected = sign * score(middle) > reach
             outside, inside = np.where(rejected, middle, outside), np.where(rejected, inside, middle)
     low, high = np.where(open_end, outside, inside)

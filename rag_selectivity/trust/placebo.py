@@ -209,9 +209,8 @@ def _placebo_of(
     first, *others = figures.parts
     placebo, *more = (np.where(np.isnan(others[0] if others else first), np.nan, each) for each in expected)
     if others:
-        # Beyond the placebo of BoR lies log2 of mean Success / mean shuffled Success: the random baseline cancels.
-        beyond = (first, placebo, *more) if figures.aggregate.form == "bits" else (first - placebo, *others)
-        return replace(figures, parts=(placebo, *others)), replace(figures, parts=beyond)
+        # Beyond the placebo lies mean Success / mean shuffled Success, or its log2: the random baseline cancels.
+        return replace(figures, parts=(placebo, *others)), replace(figures, parts=(first, placebo, *more))
     gap = first - placebo
     gap = np.where(np.abs(gap) <= _SAME * np.maximum(1.0, np.abs(first)), 0.0, gap)
     # A figure lies between 0 and 1, so this is how far from it the placebos can be.
