@@ -33,14 +33,16 @@ def traced(path, **options) -> Monitor:
     return monitor
 
 
-def test_a_trace_read_back_gives_the_figures_of_the_monitor(tmp_path) -> None:
+@pytest.mark.parametrize("prefix", ["", "id-"])
+def test_a_trace_read_back_gives_the_figures_of_the_monitor(prefix, tmp_path) -> None:
     live = traced(tmp_path / "t.jsonl").report()
-    lines = [f"{q} 0 {d} {g}\n" for q, row in GRADES.items() for d, g in row.items()]
+    lines = [f"{prefix}{q} 0 {d} {g}\n" for q, row in GRADES.items() for d, g in row.items()]
     (tmp_path / "qrels.trec").write_text("".join(lines))
+    (tmp_path / "q.jsonl").write_text("".join(f'{{"_id": "{prefix}{q}", "text": "{q}"}}\n' for q in GRADES))
     measures = [word for name in ("BoR", "RA-nWG", "PROC", "%PROC", "Harm") for word in ("--measure", name)]
     done = run_command(
         *("evaluate", tmp_path / "qrels.trec", tmp_path / "t.jsonl", "--scale", "utility"),
-        *("--corpus-size", 100, "--format", "json", *measures),
+        *("--corpus-size", 100, "--format", "json", "--queries", tmp_path / "q.jsonl", *measures),
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)["runs"]["t"]

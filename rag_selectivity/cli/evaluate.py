@@ -124,7 +124,7 @@ def evaluate(
     deciding: dict[str, Any] = {"k": production_depth(k, depths), "baseline": baseline, "paired": not given.unpaired}
     if printer.is_page and live:
         raise InputError("there is no page of a trace: write .json, .md or .txt")
-    retrieved = Retrieved.of(labels_of(path, form.qrels_format, form.judge, human), runs, pool, spans)
+    retrieved = Retrieved.of(labels_of(path, form.qrels_format, form.judge, human), runs, pool, spans, queries)
     then = gates.against.decision if isinstance(gates.against, rs.Report) else None
     if k is None and deciding["k"] is None:
         # What live retrievals showed is the K of production; what a stored report was about is compared at its K.

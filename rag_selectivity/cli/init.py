@@ -41,11 +41,9 @@ def init(folder: Path = Path()) -> None:
         raise InputError(f"{folder}: there is no such folder")
     if _LABELS not in (found := _found_in(folder)):
         tables = f", and the columns of {', '.join(found[_OTHER])} are not understood" if _OTHER in found else ""
-        raise InputError(
-            f"{folder.resolve().name}: there are no labels here{tables} (labels are qrels, a table of query_id, "
-            f"passage_id and grade, or a label store); rag-selectivity grade makes labels; rag-selectivity demo "
-            f"--write try writes a sample"
-        )
+        are = "labels are qrels, a table of query_id, passage_id and grade, or a label store"
+        mend = "rag-selectivity grade makes labels; rag-selectivity demo --write try writes a sample"
+        raise InputError(f"{folder.resolve().name}: there are no labels here{tables} ({are}); {mend}")
     labels, *others = sorted(found[_LABELS], key=_order)
     # Files that commands call by one name, as good.csv and good.trec, are forms of one list: the first counts.
     first = {what: {name_and_file(x)[0]: x for x in reversed(found[what])} for what in (_RUNS, _POOL) if what in found}

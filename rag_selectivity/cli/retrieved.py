@@ -45,8 +45,8 @@ class Retrieved:
     clusters: Mapping[str, str] | None = None
 
     @classmethod
-    def of(cls, qrels: Qrels, runs: Mapping[str, Path], pool: list[str] | None, spans: Spans) -> Retrieved:
-        """Of run files, or of one trace."""
+    def of(cls, qrels: Qrels, runs: Mapping[str, Path], pool: Any, spans: Spans, queries: Path | None) -> Retrieved:
+        """Of run files, or of one trace, whose queries go by their ids or by the texts that `queries` has."""
         if not runs:
             raise InputError("give a run or a trace behind the labels, as in qrels.trec run.trec")
         if not is_live(runs):
@@ -55,14 +55,17 @@ class Retrieved:
         from rag_selectivity.live.asked import not_seen
         from rag_selectivity.live.trace import Trace
         from rag_selectivity.measures.plan import default_depths
+        from rag_selectivity.tables.small import read_texts
 
         ((name, trace),) = runs.items()
-        read = Trace.read(trace, qrels, **vars(spans))
+        texts = () if queries is None else read_texts(queries, "queries")
+        names = {text: query for query, text in texts if query in qrels} | {query: query for query in qrels}
+        read = Trace.read(trace, named := qrels.under(names), **vars(spans))
         longest = max(1, *(len(read.shown[key]) for key in read.retrievals))
         sizes = {key: each.corpus_size for key, each in read.retrievals.items()}
         known = None if None in sizes.values() else sizes
         depths = sorted({*default_depths(longest).tolist(), longest})
-        query_of = read.queries_in(qrels)
+        query_of = {key: names[name] for key, name in read.queries_in(named).items()}
         # The retrievals of one query are one cluster.
         clusters = query_of if len(set(query_of.values())) < len(query_of) else None
         asked = {*query_of.values()}

@@ -90,10 +90,8 @@ def _value(text: str) -> Any:
 def _refuse_unknown(settings: Mapping[str, Mapping[str, Any]], known: Mapping[str, Mapping[str, bool]]) -> None:
     for section, values in settings.items():
         if section not in known:
-            raise InputError(
-                f"there is no section [{section}] in selectivity.toml{did_you_mean(section, known)} "
-                f"(sections: {', '.join(known)})"
-            )
+            unknown = f"there is no section [{section}] in selectivity.toml{did_you_mean(section, known)}"
+            raise InputError(f"{unknown} (sections: {', '.join(known)})")
         for key, value in values.items():
             if key not in known[section]:
                 raise InputError(f"[{section}] has no key {key!r}{did_you_mean(key, known[section])}")

@@ -324,7 +324,7 @@ class Trace:
         }
         if not query_of:
             none = f"none of the {len(self.retrievals)} retrievals is of a query in the qrels, by id or text"
-            raise InputError(f"{self.path}: {none}")
+            raise InputError(f"{self.path}: {none}: labels by ids need ids in the trace, or texts (--queries)")
         return query_of
 
     def labels_from(self, qrels: Qrels) -> Qrels:
