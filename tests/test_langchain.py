@@ -125,15 +125,15 @@ def test_a_compressing_retriever_is_one_retrieval_with_a_pool() -> None:
     assert report.diagnosis("live", None).overall == "selection-limited"
 
 
-def test_the_pool_of_an_ensemble_is_its_children_s_and_of_what_selects_from_it_its_list() -> None:
+def test_an_ensemble_has_no_pool_and_what_selects_from_it_has_its_list() -> None:
     fused = classic("EnsembleRetriever")(retrievers=[WordRetriever(k=2), WordRetriever(skip=("n1",), k=2)])
     compressed = classic("ContextualCompressionRetriever")(base_compressor=KeepLast(), base_retriever=fused)
     again = compressed | RunnableLambda(lambda documents: documents[:1]).with_config(run_name="rerank")
     found = tuple(str(each.id) for each in fused.invoke(ASKED))
-    for step, left, pool in ((fused, found, POOL[:3]), (compressed, found[1:], found), (again, found[1:2], found)):
+    for step, left, pool in ((fused, found, None), (compressed, found[1:], found), (again, found[1:2], found)):
         assert records(with_callback(partial(step.invoke, ASKED), rerank="rerank")) == [(ASKED, left, pool)]
     watched = with_callback(lambda config: asyncio.run(fused.ainvoke(ASKED, config)))
-    assert records(watched) == [(ASKED, found, POOL[:3])]
+    assert records(watched) == [(ASKED, found, None)]
 
 
 def test_a_rerank_step_outside_of_retrievers_by_its_run_name() -> None:
@@ -198,7 +198,9 @@ SOON = {"wait_exponential_jitter": False}
 BACK_UP = Broken().with_fallbacks([Broken()])
 FAIL = [*IN_VAIN, Broken().with_retry(**SOON), BACK_UP, node(Broken())]
 AGAIN = [each.with_retry(**SOON) for each in (Odd(), as_tool(Odd()))]
-SAVED = [CHAINS, RunnableLambda(rescued), *(each.with_fallbacks([WordRetriever()]) for each in (Broken(), BACK_UP))]
+OTHER_TOOL = as_tool(Broken()).with_fallbacks([as_tool(WordRetriever(), "b")])
+RETRIEVERS = [each.with_fallbacks([WordRetriever()]) for each in (Broken(), BACK_UP)]
+SAVED = [CHAINS, OTHER_TOOL, RunnableLambda(rescued), *RETRIEVERS]
 WORK = [*AGAIN, *SAVED, node(Odd()), node(SAME | Odd()), WordRetriever() | (lambda found: 1 / 0)]
 
 

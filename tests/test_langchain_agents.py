@@ -1,9 +1,6 @@
 """Agents and graphs of LangChain: what the model was shown is recorded, once, under the user's query."""
 
 import asyncio
-import contextvars
-import threading
-import time
 from collections.abc import Callable
 from typing import Any, TypedDict
 
@@ -256,30 +253,6 @@ def test_a_graph_with_a_rerank_node(rerank: Any, way: Way) -> None:
     assert_as_evaluated(callback, {"q1": list(POOL[::-1][:2])}, {"q1": list(POOL)})
 
 
-def test_a_node_that_is_sent_many_queries() -> None:
-    langgraph, types = pytest.importorskip("langgraph.graph"), pytest.importorskip("langgraph.types")
-
-    def search_one(sent: Any) -> Any:
-        assert WordRetriever().invoke(sent["question"], config={"metadata": {"query_id": sent["documents"][0]}})
-        return {}
-
-    made = langgraph.StateGraph(AsDict)
-    made.add_node("plan", lambda state: {})
-    made.add_node("search", search_one)
-    made.add_edge(langgraph.START, "plan")
-    made.add_conditional_edges(
-        "plan",
-        lambda _: [types.Send("search", {"question": QUERIES[q], "documents": [q]}) for q in QUERIES],
-        ["search"],
-    )
-    callback = watching()
-    run_sync(made.compile(), {"question": ASKED}, {"callbacks": [callback]})
-    lists = {q: [str(each.id) for each in WordRetriever().invoke(QUERIES[q])] for q in QUERIES}
-    settled(callback)
-    assert {each.query_id: list(each.shown) for each in callback.monitor.retrievals} == lists
-    assert_as_evaluated(callback, lists)
-
-
 # -- retrievers of retrievers ----------------------------------------------------------------------
 
 
@@ -357,24 +330,3 @@ def test_a_cancelled_retrieval_is_a_failure_unless_its_query_is_asked_again(in_a
     failed = [(ASKED, False)] if again == "q2" else []
     found = sorted((query, bool(shown)) for query, shown, _ in settled(callback))
     assert (found, callback.traffic.failed) == ([*failed, (QUERIES[again], True)], len(failed))
-
-
-def test_a_retrieval_that_outlives_its_chain_is_recorded() -> None:
-    class Later(WordRetriever):
-        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
-            time.sleep(0.05)
-            return super()._get_relevant_documents(query, run_manager=run_manager)
-
-    threads = []
-
-    def begin(query: str) -> str:
-        thread = threading.Thread(target=contextvars.copy_context().run, args=(Later().invoke, query))
-        threads.append(thread)
-        thread.start()
-        time.sleep(0.01)
-        return query
-
-    callback = watching()
-    run_sync(RunnableLambda(begin), ASKED, under(callback))
-    threads[0].join()
-    assert settled(callback) == [(ASKED, POOL, None)]

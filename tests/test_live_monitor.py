@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from math import comb, isnan, log2
 from typing import Any
@@ -128,7 +127,7 @@ def test_without_a_depth_it_is_what_was_shown() -> None:
     assert monitor.report()["BoR"].value == pytest.approx(log2(Fraction(1, 3) / chance), rel=1e-13)
     assert monitor.report()["lambda"].value == pytest.approx((3 * 2 + 10 + 6) / 50 / 3)
     traffic = monitor.traffic
-    assert (traffic.retrievals, traffic.empty, traffic.longest, traffic.tokens, traffic.seconds) == (3, 1, 10, 65, 1)
+    assert (traffic.retrievals, traffic.empty, traffic.tokens, traffic.seconds) == (3, 1, 65, 1)
     assert "BoR@20" not in monitor.report().runs["live"].estimates
     assert '(short_lists="returned"), those without a depth of all of it' in monitor.report().runs["live"].notes[0]
     assert "1 retrieval returned nothing" in monitor.report().details()
@@ -213,22 +212,6 @@ def test_empty_passages_and_nan_scores_are_counted_and_named() -> None:
 
 
 # -- threads and processes -------------------------------------------------------------------------
-
-
-def test_threads_lose_nothing() -> None:
-    labels, finals, pools = world(50)
-    monitor = Monitor(labels, scale="utility", corpus_size=200)
-
-    def work(query: str) -> None:
-        for _ in range(60):
-            monitor.record(Retrieval(query, finals[query], pool=pools[query]))
-
-    with ThreadPoolExecutor(6) as executor:
-        list(executor.map(work, finals))
-    report = monitor.report()
-    assert (monitor.traffic.retrievals, report["Success@1"].n_total) == (3000, 3000)
-    once = watched(labels, finals, pools).report()
-    assert report["RA-nWG@5"].value == pytest.approx(once["RA-nWG@5"].value)
 
 
 def test_more_retrievals_than_may_wait_are_all_measured() -> None:

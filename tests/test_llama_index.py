@@ -160,23 +160,6 @@ def watched(work) -> LiveSelectivity:
     return live
 
 
-def test_live_equals_the_evaluator_on_the_same_engine() -> None:
-    def ask() -> None:
-        for text in QUERIES.values():
-            engine(KeepLast()).query(text)
-
-    live = watched(ask)
-    offline = SelectivityEvaluator(
-        WordRetriever(), node_postprocessors=[KeepLast()], labels=GRADES, scale="utility", depths=[1, 2], corpus_size=6
-    )
-    expected = offline.evaluate_dataset(QUERIES).report
-    for key in ("BoR@1", "RA-nWG@2", "PROC@2", "%PROC@2", "Harm@2"):
-        assert live.report()[key].value == pytest.approx(expected[key].value, nan_ok=True), key
-    assert live.monitor.traffic.retrievals == 3
-    assert live.monitor.traffic.seconds > 0
-    assert live.monitor.traffic.tokens > 0
-
-
 def recorded(work) -> list[tuple[str, tuple[str, ...], tuple[str, ...] | None]]:
     return [(each.query, each.shown, each.pool) for each in watched(work).monitor.retrievals]
 
@@ -206,24 +189,6 @@ def chat(*postprocessors):
     )
 
 
-def test_two_retrievers_and_one_reranker_are_one_retrieval() -> None:
-    class Hybrid(CustomQueryEngine):
-        one: BaseRetriever
-        other: BaseRetriever
-
-        def custom_query(self, query_str: str) -> Response:
-            nodes = [*self.one.retrieve(query_str), *self.other.retrieve(query_str)]
-            unique = list({found.node.node_id: found for found in nodes}.values())
-            return Response(response="…", source_nodes=KeepLast().postprocess_nodes(unique))
-
-    class Backwards(WordRetriever):
-        def _retrieve(self, query_bundle):
-            return [NodeWithScore(node=node, score=1.0) for node in (self.nodes[4], self.nodes[3])]
-
-    work = Hybrid(one=WordRetriever(2), other=Backwards()).query
-    assert recorded(lambda: work(ASKED)) == [(ASKED, ("n5", "n4"), ("n1", "n3", "n5", "n4"))]
-
-
 class Down(BaseNodePostprocessor):
     def _postprocess_nodes(self, nodes, query_bundle=None):
         raise ConnectionError("the reranker is away")
@@ -232,31 +197,17 @@ class Down(BaseNodePostprocessor):
 class Tolerant(CustomQueryEngine):
     """Answers from what was retrieved if its reranker fails."""
 
-    llm: MockLLM = MockLLM()
-
     def custom_query(self, query_str: str) -> Response:
         nodes = WordRetriever().retrieve(query_str)
         with suppress(ConnectionError):
             nodes = Down().postprocess_nodes(nodes)
-        self.llm.complete("What is in these?")
+        MockLLM().complete("What is in these?")
         return Response(response="…", source_nodes=nodes)
 
 
 class Away(WordRetriever):
     def _retrieve(self, query_bundle):
         raise ConnectionError("the index is away")
-
-
-class Rescued(CustomQueryEngine):
-    """Asks an engine, and another one if that fails."""
-
-    first: RetrieverQueryEngine
-
-    def custom_query(self, query_str: str) -> Response:
-        try:
-            return self.first.query(query_str)
-        except ConnectionError:
-            return engine().query(query_str)
 
 
 class Again(Workflow):
@@ -271,11 +222,6 @@ async def again(*found: BaseRetriever) -> None:
     await Again().run(found=list(found))
 
 
-class Mute(MockLLM):
-    def complete(self, *arguments, **options):
-        raise ConnectionError("the model is away")
-
-
 @pytest.mark.parametrize(
     ("work", "expected"),
     [
@@ -284,12 +230,8 @@ class Mute(MockLLM):
         (lambda: asyncio.run(engine(KeepLast(), Down()).aquery(ASKED)), ((), POOL)),
         (lambda: chat(Down()).chat(ASKED), ((), POOL)),
         (lambda: Tolerant().query(ASKED), (POOL, None)),
-        (lambda: Rescued(first=engine(retriever=Away())).query(ASKED), (POOL, None)),
-        (lambda: Rescued(first=engine(KeepLast(), Down())).query(ASKED), (POOL, None)),
         (lambda: asyncio.run(again(WordRetriever(), Away(), Away())), (POOL, None)),
         (lambda: asyncio.run(again(Away(), Away(), Away())), ((), None)),
-        (lambda: RetrieverQueryEngine.from_args(WordRetriever(), llm=Mute()).query(ASKED), (POOL, None)),
-        (lambda: Tolerant(llm=Mute()).query(ASKED), (POOL, None)),
     ],
 )
 def test_what_fails_before_the_model_is_asked_has_shown_it_nothing(work, expected) -> None:

@@ -337,7 +337,6 @@ def reranked(left: list[str], given: list[str] = (), span: str = "s2", parent: s
 
 
 ROOT, STEP = Span("t1", "root", None, "chain", 1, 100), Span("t1", "step", "root", "chain", 25, 60)
-TRIED = [ROOT, Span("t1", "first", "root", "chain", 9, 22, failed=True), search([], parent="first", failed=True)]
 
 
 @pytest.mark.parametrize(
@@ -371,7 +370,12 @@ TRIED = [ROOT, Span("t1", "first", "root", "chain", 9, 22, failed=True), search(
             {"cut_list": 1},
         ),
         ([ROOT, search(["a"], parent="root"), reranked([], parent="root")], "id", [], {"unknown_selection": 1}),
-        ([search(["a"]), search(["a", "b"], span="inner", parent="s1", dropped=9)], "id", [("a",)], {"cut_pool": 1}),
+        (
+            [ROOT, search(["a", "b"], parent="root", dropped=9), reranked(["b"], ["a", "b"], parent="root")],
+            "id",
+            [("b",)],
+            {"cut_pool": 1},
+        ),
         ([search(["a"], query="")], "id", [], {"no_query": 1}),
         (
             [search(["a"], **{"retrieval.documents.2.document.id": "c"})],
@@ -394,8 +398,12 @@ TRIED = [ROOT, Span("t1", "first", "root", "chain", 9, 22, failed=True), search(
         ),
         ([search(["a"], **{"retrieval.documents.1.document.id": 7})], "id", [("a", "7")], {}),
         ([search(["a"], failed=True)], "id", [()], {}),
-        ([*TRIED, search(["a"], span="s0", parent="root", start=22, end=30)], "id", [("a",)], {}),
-        ([*TRIED, search(["a"], span="s0", parent="root", start=19, end=30)], "id", [(), ("a",)], {}),
+        (
+            [ROOT, search([], parent="root", failed=True), search(["a"], "who?", "s0", "root", start=20)],
+            "id",
+            [("a",)],
+            {},
+        ),
     ],
 )
 def test_what_is_wrong_is_named_and_counted(spans, identity, shown, problems, tmp_path) -> None:

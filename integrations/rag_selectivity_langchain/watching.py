@@ -43,11 +43,10 @@ _RETRIEVERS_RUN = (BaseRetriever.invoke.__code__, BaseRetriever.ainvoke.__code__
 class SelectivityCallback(RetrievalWatcher, BaseCallbackHandler):  # type: ignore[misc,unused-ignore]
     """Measures every retrieval of a chain or agent: `chain.invoke(…, config={"callbacks": [callback]})`.
 
-    Each outermost retriever run is one retrieval. If it has retrievers directly inside it, as a compressing, fusing or
-    multi-query retriever has, what these found is the pool. What the outermost run returned is what the LLM was shown.
-    If a step selects from that (`rerank`), what the step leaves was shown, and the pool is what went into the first
-    selection: the result of a fusing retriever, or what a compressing one was given. PROC and %PROC then tell the
-    retriever's losses from the reranker's.
+    Each outermost retriever run is one retrieval; what it returned is what the LLM was shown. If a step selects from
+    that (`rerank`), what the step leaves was shown. The pool is what went into the first selection: the result of a
+    retriever, also of a fusing one, or what a compressing retriever was given. PROC and %PROC then tell the retriever's
+    losses from the reranker's.
 
     A tool of an agent that gives documents as its artifact is one retrieval as well: the artifact is what was shown,
     and what retrievers inside the tool found is the pool. Inside other tools, each outermost retriever run counts. An
@@ -143,7 +142,8 @@ class SelectivityCallback(RetrievalWatcher, BaseCallbackHandler):  # type: ignor
             if self._rerank is None or told.get("name") != self._rerank:
                 # What the user asked is in the inputs of the outermost chain or graph.
                 asked = None if parent is not None else self._query_id(told.get("metadata"), questions_in(inputs))
-                self._calls.begin(run_id.int, parent, Kind.OTHER, query_id=asked)
+                kind = Kind.FALLBACKS if told.get("name") == "RunnableWithFallbacks" else Kind.OTHER
+                self._calls.begin(run_id.int, parent, kind, query_id=asked)
                 return
             self._has_reranked = True
             lists = document_lists(inputs)

@@ -55,9 +55,8 @@ class LiveSelectivity(SpanWatcher, RetrievalWatcher):
     """Watches every retrieval of the application and what its postprocessors left of it.
 
     The result of the outermost retriever is the pool, and that of the last postprocessor after it, or the source nodes
-    of the query's response, is what the LLM was shown. Where nothing after a retriever selects, its result was shown,
-    and what the retrievers inside it found is the pool, of which `SelectivityEvaluator` knows nothing. A retriever that
-    leaves some of the one list found inside it selects, too: that list is the pool.
+    of the query's response, is what the LLM was shown. A retriever that leaves some of the one list found inside it
+    selects, too: that list is the pool. Where nothing selects there is no pool, as in `SelectivityEvaluator`.
 
     A retrieval is recorded when its query engine is done, or whatever it was part of (a chat turn, an agent's run); one
     that is part of nothing at once.
@@ -137,10 +136,8 @@ class LiveSelectivity(SpanWatcher, RetrievalWatcher):
         with self.guard:
             if result is None and kind in (Kind.RETRIEVE, Kind.SELECT):
                 self._calls.fail(id_, returned=True)
-            elif kind is Kind.RETRIEVE:
+            elif kind in (Kind.RETRIEVE, Kind.SELECT):
                 passages = self._passages(result, named=self._calls.needs_ids(id_, self.monitor.wants_ids))
-            elif kind is Kind.SELECT:
-                passages = self._passages(result)
             elif kind is Kind.ANSWER:
                 passages = self._passages(getattr(result, "source_nodes", None) or ())
         with self.guard:

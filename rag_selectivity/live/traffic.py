@@ -65,8 +65,6 @@ class Traffic:
         Retrievals that raised an error, were cancelled, or returned None; and those that returned no passage.
     sampled : int
         Retrievals that were drawn by the `sample_rate`, so that they could be measured, traced and graded.
-    longest : int
-        The most passages shown at once.
     empty_passages, nan_scores : int
         Passages among those shown that have no text, and those whose score is NaN.
     outcomes : int
@@ -77,7 +75,7 @@ class Traffic:
         Retrievals and late outcomes that the trace lacks, since it could not be written.
     shown, tokens, seconds, outcome : float
         Means; of retrievals that did not fail, and of outcomes. NaN where there are none.
-    tokens_p50, tokens_p95, seconds_p50, seconds_p95 : float
+    tokens_p95, seconds_p95 : float
         Quantiles of the same retrievals, at most 1 % off.
     outcome_low, outcome_high : float
         The ends of the 95 % interval of the mean outcome, for independent outcomes; NaN with fewer than two.
@@ -88,7 +86,6 @@ class Traffic:
     failed: int = 0
     empty: int = 0
     sampled: int = 0
-    longest: int = 0
     empty_passages: int = 0
     nan_scores: int = 0
     outcomes: int = 0
@@ -101,10 +98,8 @@ class Traffic:
 
     shown = property(lambda self: _share(self._passages, self.retrievals - self.failed))
     tokens = property(lambda self: self._tokens.mean)
-    tokens_p50 = property(lambda self: self._tokens.quantile(0.5))
     tokens_p95 = property(lambda self: self._tokens.quantile(0.95))
     seconds = property(lambda self: self._seconds.mean)
-    seconds_p50 = property(lambda self: self._seconds.quantile(0.5))
     seconds_p95 = property(lambda self: self._seconds.quantile(0.95))
     outcome = property(lambda self: _share(self._good, self.outcomes))
     outcome_low = property(lambda self: self._ends()[0])
@@ -122,7 +117,6 @@ class Traffic:
         length = len(retrieval.shown)
         self._passages += length
         self.empty += not length
-        self.longest = max(self.longest, length)
         self.empty_passages += retrieval.empty_passages or 0
         self.nan_scores += retrieval.nan_scores or 0
         self._tokens.add(retrieval.tokens)

@@ -72,8 +72,8 @@ class SpanReader:
     """Makes retrievals of the spans of traces.
 
     The outermost of nested retriever spans is the retrieval, and a reranker span after it selects what was shown from
-    its result; without one, what is retrieved inside it is the pool. `CallTree` has these rules. The order of the spans
-    does not matter, and a span that comes twice counts once.
+    its result. `CallTree` has these rules. The order of the spans does not matter, and a span that comes twice counts
+    once.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ class SpanReader:
         self._nodes, self._known, self._children = nodes, {}, {}
         self._began = min((node.span.start for node in nodes.values() if node.span.start is not None), default=0)
         self._tell_of_nothing(nodes)
-        self._calls = CallTree(self._hand_over, clock=lambda: self._now, most_held=math.inf)
+        self._calls = CallTree(self._hand_over, clock=lambda: self._now, most_waiting=math.inf)
         for node in nodes.values():
             self._children.setdefault(node.span.parent_id, []).append(node)
             if node.meaning is not None and node.meaning.source is not None:
