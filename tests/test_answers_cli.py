@@ -14,6 +14,7 @@ from rag_selectivity.errors import InputError
 from tests.answer_world import ScriptedModel, world
 from tests.endpoint_runs import cli
 from tests.judge_server import JudgeServer
+from tests.wall.worlds import trec
 
 pytestmark = pytest.mark.contract
 
@@ -28,11 +29,8 @@ def write_world(folder: Path, **options: Any) -> None:
         "".join(json.dumps({"_id": id_, "text": text}) + "\n" for id_, text in made.queries.items())
     )
     (folder / "references.jsonl").write_text("".join(json.dumps(row) + "\n" for row in made.references))
-    grades = [f"{q} 0 {p} {grade}\n" for q, of_query in made.qrels.items() for p, grade in of_query.items()]
-    (folder / "grades.trec").write_text("".join(grades))
-    for name, lists in made.runs.items():
-        lines = [f"{q} Q0 {p} {i} {-i} {name}\n" for q, ps in lists.items() for i, p in enumerate(ps, 1)]
-        (folder / f"{name}.trec").write_text("".join(lines))
+    for name, rows in {"grades": made.qrels, **made.runs}.items():
+        trec(folder / f"{name}.trec", rows)
 
 
 FILES = [

@@ -25,6 +25,7 @@ from tests.judge_server import KEY, JudgeServer
 from tests.test_claims import FAST, respond
 from tests.test_html import Page
 from tests.test_readers import table
+from tests.wall.worlds import trec
 
 pytestmark = pytest.mark.inside
 
@@ -438,8 +439,7 @@ def test_the_command_from_files_to_a_page_a_gate_and_a_sheet(tmp_path) -> None:
     answers = "".join(json.dumps({"query_id": id_, "reference": text}) + "\n" for id_, text in REFERENCES.items())
     (tmp_path / "answers.jsonl").write_text(answers)
     for name, run in RUNS.items():
-        lines = (f"{q} Q0 {p} {i} {-i} t\n" for q, ids in run.items() for i, p in enumerate(ids, 1))
-        (tmp_path / f"{name}.trec").write_text("".join(lines))
+        trec(tmp_path / f"{name}.trec", run)
     base = "--corpus corpus.jsonl --queries queries.jsonl --references answers.jsonl --store s.db --model m -k 2"
 
     with JudgeServer(respond) as server:

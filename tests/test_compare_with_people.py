@@ -9,6 +9,7 @@ import pytest
 import rag_selectivity as rs
 from tests.answered_pages import read_page
 from tests.forked_cli import run_command
+from tests.wall.worlds import trec
 
 pytestmark = pytest.mark.contract
 QUERIES, DEPTH = 60, 5
@@ -45,8 +46,7 @@ def world(tmp_path_factory):
     (folder / "queries.tsv").write_text("".join(f"{q}\tquestion {q}\n" for q in pool))
     (folder / "corpus.tsv").write_text("".join(f"{p}\t{text}\n" for p, text in texts.items()))
     for name, lists in runs.items():
-        rows = [f"{q} Q0 {p} {k} {-k} x\n" for q, ids in lists.items() for k, p in enumerate(ids, 1)]
-        (folder / f"{name}.trec").write_text("".join(rows))
+        trec(folder / f"{name}.trec", lists)
     return folder, people, judge, runs
 
 

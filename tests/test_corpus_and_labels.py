@@ -8,6 +8,7 @@ from itertools import combinations
 import pytest
 
 import rag_selectivity as rs
+from tests.wall.worlds import trec
 
 pytestmark = pytest.mark.contract
 
@@ -76,9 +77,7 @@ def test_every_draw_of_the_corpus_counted_one_by_one(tmp_path, m) -> None:
             chances.append(sum(len(relevant & set(draw)) >= m for draw in draws) / len(draws))
             successes.append(len(relevant & set(lists[query][:depth])) >= m)
         options = {"measures": [f"BoR(m={m})", f"Success(m={m})", f"RandomSuccess(m={m})"], "depths": [depth]}
-        qrels, run = tmp_path / "qrels.trec", tmp_path / "run.trec"
-        qrels.write_text("".join(f"{q} 0 {p} {g}\n" for q, row in labels.items() for p, g in row.items()))
-        run.write_text("".join(f"{q} Q0 {p} {i} {-i} t\n" for q, ps in lists.items() for i, p in enumerate(ps, 1)))
+        qrels, run = trec(tmp_path / "qrels.trec", labels), trec(tmp_path / "run.trec", lists)
         of_dicts = evaluated(labels, {"r": lists}, corpus, scale="trec", **options)
         of_files = evaluated(qrels, {"r": run}, corpus, scale="trec", **options)
         for report in (of_dicts, of_files):

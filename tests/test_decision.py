@@ -18,6 +18,7 @@ from tests.test_calibrated_figures import drawn, evaluated, world
 from tests.test_controls import judged_by
 from tests.test_controls import report as controlled
 from tests.test_first_screen import answers_of, table_of
+from tests.wall.worlds import trec
 
 pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.inside]
 
@@ -92,11 +93,8 @@ def test_arms_over_different_queries_are_tested_unpaired(tmp_path, monkeypatch) 
     assert (decision.pairs[0].difference, decision.pairs[0].p_adjusted) == (row.difference, row.p)
     assert decision["system"].text.startswith("better beats weak (+.")
     monkeypatch.chdir(tmp_path)
-    labels = [f"{q} 0 {d} {grade}\n" for q, row in grades.items() for d, grade in row.items()]
-    (tmp_path / "qrels.trec").write_text("".join(labels))
-    for name, arm in arms.items():
-        lines = [f"{q} 0 {d} {i} {-i} r\n" for q, row in arm.items() for i, d in enumerate(row)]
-        (tmp_path / f"{name}.trec").write_text("".join(lines))
+    for name, rows in {"qrels": grades, **arms}.items():
+        trec(f"{name}.trec", rows)
     words = ["evaluate", "qrels.trec", "weak.trec", "better.trec", "--scale", "utility", "--k", "5"]
     for more in ([], ["--baseline", "weak"]):
         shown = CliRunner().invoke(app, [*words, "-c", "intervals.unpaired=true", *more]).stdout

@@ -8,6 +8,7 @@ import pytest
 import rag_selectivity as rs
 from benchmarks.simulated.labels import verdict
 from tests.forked_cli import run_command
+from tests.wall.worlds import trec
 
 pytestmark = pytest.mark.contract
 FEW = rs.Bootstrap(resamples=200)
@@ -147,8 +148,7 @@ def test_agreement_over_all_pairs_does_not_check_a_judge(tmp_path) -> None:
     texts = {p: f"passage {p}." for row in grades.values() for p in row}
     pool = {q: list(row) for q, row in grades.items()}
     rs.grade({q: q for q in grades}, texts, pool, store=tmp_path / "l.db", judge=judge, progress=False)
-    rows = "".join(f"{q} 0 {p} {g}\n" for q, row in grades.items() for p, g in row.items())
-    (tmp_path / "people.qrels").write_text(rows)
+    trec(tmp_path / "people.qrels", grades)
     done = run_command("labels", "import", tmp_path / "l.db", tmp_path / "people.qrels", "--annotator", "anna")
     assert done.returncode == 0, done.stderr
     report = rs.evaluate(tmp_path / "l.db", {"r": pool}, depths=[2])

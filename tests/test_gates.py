@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import rag_selectivity as rs
 from rag_selectivity.gates import check, parse
 from tests.forked_cli import run_command
+from tests.wall.worlds import trec
 
 pytestmark = pytest.mark.contract
 
@@ -362,11 +363,8 @@ def test_a_failed_gate_leaves_the_output_and_names_itself(tmp_path) -> None:
         done = run_command(*words, cwd=tmp_path)
         return done.returncode, done.stdout, done.stderr
 
-    labels = [f"{q} 0 {p} {g}\n" for q, row in QRELS.items() for p, g in row.items()]
-    (tmp_path / "qrels.trec").write_text("".join(labels))
-    for name, run in (("good", GOOD), ("worse", WORSE)):
-        lines = [f"{q} Q0 {p} {i} {9 - i} t\n" for q, row in run.items() for i, p in enumerate(row)]
-        (tmp_path / f"{name}.trec").write_text("".join(lines))
+    for name, rows in {"qrels": QRELS, "good": GOOD, "worse": WORSE}.items():
+        trec(tmp_path / f"{name}.trec", rows)
     base = ["qrels.trec", "--scale", "utility", "--corpus-size", "100", "--depths", "1"]
     compare = ["evaluate", *base, "good.trec", "worse.trec", "--baseline", "good"]
     code, out, told = command(*compare, "--fail-if", "BoR@1 < 6", "--format", "csv")

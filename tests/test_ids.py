@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import rag_selectivity as rs
 from tests.conftest import told
 from tests.forked_cli import run_command
+from tests.wall.worlds import trec as written
 
 pytestmark = pytest.mark.contract
 
@@ -146,11 +147,8 @@ MIXED = {query: ids if i < 4 else UPPER[query] for i, (query, ids) in enumerate(
 UPPER_QUERIES = {query.upper(): ids for query, ids in RUN.items()}
 
 
-def write_trec(folder: Path, qrels, run) -> tuple[Path, Path]:
-    labels, lists = folder / "qrels.trec", folder / "run.trec"
-    labels.write_text("".join(f"{q} 0 {d} {g}\n" for q, row in qrels.items() for d, g in row.items()))
-    lists.write_text("".join(f"{q} Q0 {d} {i} {-i} t\n" for q, ids in run.items() for i, d in enumerate(ids, 1)))
-    return labels, lists
+def write_trec(folder: Path, qrels, run) -> tuple[str, str]:
+    return written(folder / "qrels.trec", qrels), written(folder / "run.trec", run)
 
 
 def of_dicts(folder, qrels, run, **options):

@@ -12,6 +12,7 @@ import rag_selectivity as rs
 from rag_selectivity.advice import decide
 from rag_selectivity.compare.stored import changes_since
 from tests.forked_cli import run_command
+from tests.wall.worlds import trec
 
 pytestmark = pytest.mark.contract
 
@@ -50,15 +51,9 @@ def lists_of(quality: float, seed: int) -> dict[str, list[str]]:
 def folder(tmp_path_factory) -> Path:
     """Labels, runs, and the stored report of other lists: one run is now worse, one is new, one is gone."""
     place = tmp_path_factory.mktemp("markdown")
-    grades = [f"{q} 0 {p} {grade}\n" for q, row in GRADES.items() for p, grade in row.items()]
-    (place / "grades.trec").write_text("".join(grades))
+    trec(place / "grades.trec", GRADES)
     for name, quality in (("good", 0.9), ("bad", 0.4), ("same", 0.6)):
-        rows = (
-            f"{query} Q0 {passage} {rank} {20 - rank} x\n"
-            for query, ids in lists_of(quality, 1).items()
-            for rank, passage in enumerate(ids, 1)
-        )
-        (place / f"{name}.trec").write_text("".join(rows))
+        trec(place / f"{name}.trec", lists_of(quality, 1))
     run(place, "r=good.trec", "same=same.trec", "gone=good.trec", "-o", "main.json")
     return place
 

@@ -7,14 +7,9 @@ import pytest
 import rag_selectivity as rs
 from tests.forked_cli import run_command
 from tests.test_calibrated_figures import evaluated, world
+from tests.wall.worlds import trec
 
 pytestmark = pytest.mark.contract
-
-
-def write_qrels(path, labels):
-    lines = (f"{query} 0 {passage} {grade}\n" for query, row in labels.items() for passage, grade in row.items())
-    path.write_text("".join(lines))
-    return path
 
 
 # -- whose labels they are --------------------------------------------------------------------------------------
@@ -35,7 +30,7 @@ def test_people_who_contradict_each_other_are_named(tmp_path) -> None:
     _, judge, runs = world()
     alike = {"q0": {"d0": 3, "d1": 2}}
     for name, grades in (("ada", {"q0": {"d0": 1, "d1": 2}}), ("ben", {"q0": {"d0": 5, "d1": 2}}), ("cy", alike)):
-        path = write_qrels(tmp_path / f"{name}.qrels", grades)
+        path = trec(tmp_path / f"{name}.qrels", grades)
         assert run_command("labels", "import", tmp_path / "people.db", path, "--annotator", name).returncode == 0
     notes = evaluated(judge, runs, human=tmp_path / "people.db").runs["one"].notes
     assert [note for note in notes if "different grades" in note] == [
@@ -44,7 +39,7 @@ def test_people_who_contradict_each_other_are_named(tmp_path) -> None:
     ]
     assert rs.read_qrels(tmp_path / "people.db")["q0"]["d0"] == 3
     for name, step in (("ada", 1), ("ben", 3)):
-        path = write_qrels(tmp_path / f"{name}.qrels", {q: {"d3": 1 + step * i % 5} for i, q in enumerate(judge)})
+        path = trec(tmp_path / f"{name}.qrels", {q: {"d3": 1 + step * i % 5} for i, q in enumerate(judge)})
         assert run_command("labels", "import", tmp_path / "people.db", path, "--annotator", name).returncode == 0
     assert "; their quadratic kappa is " in str(evaluated(judge, runs, human=tmp_path / "people.db").runs["one"].notes)
 

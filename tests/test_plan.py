@@ -6,6 +6,7 @@ import pytest
 
 import rag_selectivity as rs
 from tests.forked_cli import run_command
+from tests.wall.worlds import trec
 
 pytestmark = [pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning"), pytest.mark.contract]
 
@@ -25,9 +26,8 @@ def test_every_way_in_has_the_same_measures(tmp_path, scale, sized) -> None:
     size = 100 if sized else None
     expected = EXPECTED[scale, sized]
     assert [str(m) for m in rs.evaluate(QRELS, RUN, scale=scale, corpus_size=size).measures] == expected
-    (tmp_path / "qrels.trec").write_text("".join(f"{q} 0 {d} {g}\n" for q, of in QRELS.items() for d, g in of.items()))
-    lines = [f"{q} Q0 {d} {i} {-i} x\n" for q, ids in RUN.items() for i, d in enumerate(ids)]
-    (tmp_path / "run.trec").write_text("".join(lines))
+    trec(tmp_path / "qrels.trec", QRELS)
+    trec(tmp_path / "run.trec", RUN)
     words = ["evaluate", "qrels.trec", "run.trec", "--scale", scale, "--format", "json"]
     done = run_command(*words, *(["--corpus-size", "100"] if sized else []), cwd=tmp_path)
     measures = json.loads(done.stdout)["runs"]["run"]["measures"]

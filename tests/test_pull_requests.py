@@ -17,6 +17,7 @@ import yaml
 import rag_selectivity as rs
 from rag_selectivity.advice import decide
 from tests.forked_cli import command_in
+from tests.wall.worlds import trec
 
 ROOT = Path(__file__).resolve().parents[1]
 #: What runs retrieve: on main, and in a pull request that makes one run better and the other one worse.
@@ -97,11 +98,9 @@ def applies(step: dict[str, Any], event: str) -> bool:
 
 def write_data(folder: Path, qualities: dict[str, float]) -> None:
     """grades.trec, and a retrieve.py that writes the runs."""
-    grades = (f"{q} 0 {p} {grade}\n" for q, row in GRADES.items() for p, grade in row.items())
-    (folder / "grades.trec").write_text("".join(grades))
+    trec(folder / "grades.trec", GRADES)
     for name, lists in lists_by_name(qualities).items():
-        rows = (f"{q} Q0 {p} {at} {20 - at} {name}\n" for q, ids in lists.items() for at, p in enumerate(ids, 1))
-        (folder / f"{name}.found").write_text("".join(rows))
+        trec(folder / f"{name}.found", lists)
     (folder / "retrieve.py").write_text(
         "import pathlib\nfor file in pathlib.Path().glob('*.found'):\n    file.rename(file.with_suffix('.trec'))\n"
     )

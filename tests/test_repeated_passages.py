@@ -2,11 +2,13 @@
 
 import math
 import random
+from pathlib import Path
 
 import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.single import aggregate, evaluate_query, query_figures
+from tests.wall.worlds import trec
 
 pytestmark = pytest.mark.contract
 
@@ -82,10 +84,8 @@ def test_a_rule_that_is_given_holds(rule) -> None:
 def test_files_and_single_queries_agree(tmp_path, repeating) -> None:
     labels, lists = world(repeating, 20)
     whole = evaluated(labels, lists)
-    qrels, run = tmp_path / "qrels.trec", tmp_path / "run.trec"
-    qrels.write_text("".join(f"{q} 0 {p} 1\n" for q, row in labels.items() for p in row))
-    rows = [f"{q} Q0 {p} {i} {100 - i} t\n" for q, ps in lists.items() for i, p in enumerate(ps, 1)]
-    run.write_text("".join(rows))
+    qrels, run = trec(tmp_path / "qrels.trec", labels), trec(tmp_path / "run.trec", lists)
+    rows = Path(run).read_text().splitlines(keepends=True)
     scattered = tmp_path / "scattered.trec"
     random.Random(1).shuffle(rows)
     scattered.write_text("".join(rows))

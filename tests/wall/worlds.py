@@ -109,7 +109,7 @@ def jsonl(path: str, lines: Iterable[Mapping[str, Any]]) -> str:
     return path
 
 
-def trec(path: str, found: Mapping[str, Any], tag: str = "run") -> str:
+def trec(path: str | Path, found: Mapping[str, Any], tag: str = "run") -> str:
     """A TREC file: qrels of {query: {passage: int}}, a run of {query: [passage]}."""
     lines = []
     for query, row in found.items():
@@ -119,7 +119,7 @@ def trec(path: str, found: Mapping[str, Any], tag: str = "run") -> str:
                 f"{query} 0 {passage} {row[passage]}" if judged else f"{query} Q0 {passage} {rank} {-rank} {tag}"
             )
     Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return path
+    return str(path)
 
 
 #: A world of texts: what a question asks for is in the passages that name its subject.
