@@ -263,9 +263,8 @@ def test_losses_by_hand(tmp_path, pooled, seed) -> None:
     for query, shown in lists.items():
         monitor.record(rs.Retrieval(query, shown, pools.get(query)))
     monitor.close()
-    (tmp_path / "qrels.txt").write_text("".join(f"{query} 0 {d} 1\n" for query in labels for d in labels[query]))
-    files = [str(tmp_path / name) for name in ("qrels.txt", "trace.jsonl")]
-    of_trace = CliRunner().invoke(app, ["evaluate", *files, "--corpus-size", "1000"])
+    (tmp_path / "qrels.txt").write_text("".join(f"{query} 0 {d} 1\n" for query, row in labels.items() for d in row))
+    of_trace = CliRunner().invoke(app, f"evaluate {tmp_path}/qrels.txt {tmp_path}/trace.jsonl --corpus-size 1000")
     evaluated = rs.evaluate(labels, lists, pool=pools or None, corpus_size=1000, depths=[4])
     held = [not {*lists[query], *pools.get(query, ())}.isdisjoint(labels[query]) for query in labels]
     kept = [not set(lists[query]).isdisjoint(labels[query]) for query in labels]
@@ -295,12 +294,16 @@ def test_losses_are_those_of_proc_and_percent_proc() -> None:
     runs = {name: {query: row[:5] for query, row in run.items()} for name, run in pools.items()}
     pools = {name: dict(list(run.items())[::3] + list(run.items())[1::3]) for name, run in pools.items()}
     report = rs.evaluate(grades, runs, pool=pools, scale="utility", measures=["RA-nWG", "PROC", "%PROC"], depths=[5])
-    decision = decide(report, k=5)
-    best = decision.best
-    assert f"{best}'s candidates hold {percent(report[best, 'PROC@5'].value)} of the evidence" in decision["loss"].text
-    assert f"the top 5 keeps {percent(report[best, '%PROC@5'].value)} of that" in decision["loss"].text
-    counts = report.diagnosis(best, 5).counts
-    assert f"the weak step in {counts['selection-limited']} queries" in decision["loss"].text
+    best, loss = (decision := decide(report, k=5)).best, decision["loss"].text
+    assert f"{best}'s candidates hold {percent(report[best, 'PROC@5'].value)} of the evidence" in loss
+    assert f"the top 5 keeps {percent(report[best, '%PROC@5'].value)} of that" in loss
+    assert f"the weak step in {report.diagnosis(best, 5).counts['selection-limited']} queries" in loss
+    # The best run has no pool, and one that is tied with it has one.
+    of_one = decide(rs.evaluate(grades, runs, pool={"good": pools["good"]}, scale="utility", depths=[5]), k=5)
+    held = (
+        f"better has no candidates (pool=…, --pool). good's candidates hold {percent(report['good', 'PROC@5'].value)}"
+    )
+    assert of_one["loss"].text.startswith(held)
 
 
 # -- what to believe ------------------------------------------------------------------------------------------

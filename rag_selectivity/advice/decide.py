@@ -250,10 +250,13 @@ def _answers(
     yield sentences.which_system(decision, "" if told else doubt, sentences.without_lists(at_k), judges=judges)
     about = leader if decision.K_from == "advised" and not fails else best
     yield sentences.which_k(decision, at_k, about, fails, "" if is_believed else doubt, judges=judges)
-    figure, pool = at_k[best, evidence], at_depth(at_k.runs[best].estimates, PROC(), decision.K)
+    # The candidates of a run that is tied with the best tell more than none.
+    tied = (pair.other for pair in decision.pairs if pair.run == best and not pair.apart)
+    whose = next((run for run in (best, *tied) if not at_k.runs[run].figures.join.own_pool.all()), best)
+    figure, pool = at_k[whose, evidence], at_depth(at_k.runs[whose].estimates, PROC(), decision.K)
     caveats = {each.code: each for cell in (figure, pool) if cell is not None for each in cell.caveats}
     is_closed, reach = CLOSED in caveats, caveats.get(DOWN_TO)
-    losses, why = _losses(at_k, best, evidence)
+    losses, why = _losses(at_k, whose, evidence)
     # Candidates that are all of what was graded hold all evidence, whatever the retriever missed.
     is_open = is_closed or (reach is not None and losses is not None and round(losses.pool, 9) == 1)
     if losses is not None:
@@ -261,8 +264,9 @@ def _answers(
         known = losses.of if reach is None else f"evidence down to rank {reach.figures['last_rank']}"
         of = losses.of if losses.of == QUERIES else "labelled evidence" if is_closed else known
         losses = replace(losses, of=of, more=losses.more * is_believed, widen=0.0 if is_open else losses.widen)
-    filtered, is_live = filtered_out(judged), found.figures.rules is None
-    yield sentences.where_lost(decision, losses, why, filtered, unknown=is_open, live=is_live)
+    first = filtered_out(judged) + f"{best} has no candidates (pool=…, --pool). " * (whose != best)
+    is_live = found.figures.rules is None
+    yield sentences.where_lost(whose, decision.K, losses, why, first, unknown=is_open, live=is_live)
     yield sentences.what_next(decision, at_k, losses, fails, trust)
     # What is shown by the grades of a judge whom nobody checked is no reason to believe them: the words say both.
     yield Answer("trust", verdict, trust.standing == CHECKED and (None if judges else True), " ".join(trust.facts))

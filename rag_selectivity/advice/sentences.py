@@ -160,24 +160,24 @@ _LOOK = {
 }
 
 
-def where_lost(decision: Decision, losses: Losses | None, why: str, first: str, *, unknown: bool, live: bool) -> Answer:
-    """Which step of the best run loses evidence, and in how many queries; `why` the losses are not known.
+def where_lost(run: str, K: int, losses: Losses | None, why: str, first: str, *, unknown: bool, live: bool) -> Answer:
+    """Which step of a run loses evidence, and in how many queries; `why` the losses are not known.
 
     `first` is a sentence about what is lost before. `unknown` says that no label tells what the runs missed. A `live`
     list is one of several retrievals of its query.
     """
     if losses is None:
-        return Answer("loss", f"{first}Not known for {decision.best}: {why}.", False)
+        return Answer("loss", f"{first}Not known for {run}: {why}.", False)
     what, each = ("a success for ", "") if losses.of == QUERIES else ("", " on average")
-    kept = "" if math.isnan(part := losses.selected) else f"; the top {decision.K} keeps {percent(part)} of that{each}"
-    held = f"{first}{decision.best}'s {'candidates' if losses.given else 'lists'} hold"
+    kept = "" if math.isnan(part := losses.selected) else f"; the top {K} keeps {percent(part)} of that{each}"
+    held = f"{first}{run}'s {'candidates' if losses.given else 'lists'} hold"
     held = f"{held} {what}{percent(losses.pool)} of the {losses.of}{kept}"
     if round(losses.rerank + losses.widen, 9) == 0 and not unknown:
         return Answer("loss", f"{held}: nothing is lost in these queries.", False)
     if unknown or not (losses.given and losses.limits):
         step = "which step loses the rest is not known without the candidates (pool=…, --pool)"
         step = "which step loses more is not shown" if losses.given else step
-        step = f"the rest stands below rank {decision.K}" if round(losses.pool, 9) == 1 else step
+        step = f"the rest stands below rank {K}" if round(losses.pool, 9) == 1 else step
         return Answer("loss", f"{held}; {'what the runs missed is not known' if unknown else step}.", False)
     queries = {step: losses.limits[f"{step}-limited"] for step in (SELECTION, RETRIEVER)}
     weak, other = sorted(queries, key=lambda step: (step != losses.more, -queries[step]))

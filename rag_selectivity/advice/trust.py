@@ -129,8 +129,7 @@ def _concluded(report: Report, figures: _Figures, apart: Sequence[str] | None) -
 
 def _beats_chance(report: Report, figures: _Figures) -> str:
     """Which runs beat a random draw, and by how much at least, by random controls; empty if that is open."""
-    shown = {name: cell.shown for name, _, cell in figures if cell.shown is not None and cell.shown > 0}
-    if not shown:
+    if not (shown := {name: cell.shown for name, _, cell in figures if cell.shown is not None and cell.shown > 0}):
         return ""
     least = min(shown.values())
     of_all = "every run beats" if len(shown) > 1 else "retrieval beats"
@@ -211,8 +210,7 @@ def _of_origin(known: Provenance | None, closed: str | None) -> Iterator[str]:
 
 
 def _of_checks(report: Report, figures: _Figures) -> Iterator[str]:
-    controls = next(filter(None, (run.input.get("controls") for run in report.runs.values())), None)
-    if controls is not None:
+    if (controls := next(filter(None, (run.input.get("controls") for run in report.runs.values())), None)) is not None:
         graded = f"{controls['relevant']:,} of {counted(controls['graded'], 'random passage')} relevant"
         has_bits = any(cell.basis == WITH_CONTROLS for _, measure, cell in figures if measure.name == "BoR")
         is_open = ", which leaves open whether retrieval beats chance" * has_bits
