@@ -98,7 +98,8 @@ class LabelReach:
         in_lists: Any = IN_LISTS if pooled or outside_lists <= MOST_OUTSIDE * number else None
         closed = np.where(outside_top <= MOST_OUTSIDE * number, AT_K, in_lists).astype(object)
         closed[~made | exhaustive | (number == 0)] = None
-        is_judged = slots >= JUDGED_FROM * returned
+        # The whole lists, which come last: a hit at the first rank is not why the query was judged.
+        is_judged = slots[:, -1:] >= JUDGED_FROM * returned[:, -1:]
         is_judged |= kept[:, Evidence().worth(judged) == 0].any(axis=1, keepdims=True)
         among = exhaustive | closed.astype(bool) | ((lowest_outside_top > 0) & is_judged)
         open_tails = bool((tail_size > tail.sum(axis=1)).any())
