@@ -144,7 +144,9 @@ def _planned(grading: Grading) -> Iterator[str]:
 
 def _pairs(grading: Grading) -> str:
     same = f" ({grading.same_texts:,} with the same texts as another)" if grading.same_texts else ""
-    return f"{counted(grading.pairs, 'pair')}{same}"
+    counts = "cached", "graded", "by_others", "failed", "left", "earlier_failures"
+    each = sum(getattr(grading, name) for name in counts) // max(1, grading.pairs - grading.same_texts)
+    return f"{counted(grading.pairs, 'pair')}{same}{f', {each} grades each' * (each > 1)}"
 
 
 def _done(grading: Grading) -> Iterator[str]:
