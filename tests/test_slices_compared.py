@@ -68,7 +68,9 @@ def test_each_slice_has_a_winner_of_its_own() -> None:
     assert verdicts == {"short": "worse", "long": "better"}
     shown, part = compared.details(), compared.slices["kind"]["long"]["bm25", "Success@1"]
     assert "The figures of the groups by kind are among the details." in str(compared)
-    by_kind = "Decide by kind: bm25 is shown to be better than dense in long, and worse in short (Success@1 and BoR@1)."
+    by_kind = (
+        "Next: Decide by kind: bm25 is shown to be better than dense in long, and worse in short (Success@1 and BoR@1)."
+    )
     assert by_kind in " ".join(str(compared).split())
     assert "bm25 compared with dense by kind" in shown
     alone = rs.compare(labels, runs, measures=["BoR"], corpus_size=100, depths=[1]).details()

@@ -36,7 +36,6 @@ from rag_selectivity.wording import MARKS, amount, counted, enumeration, level_t
 
 #: The columns beside the run, in their order, where the report measured them; else what it was asked for.
 COLUMNS = ("RA-nWG", "BoR", "Harm", "Success")
-_OF_THE_LOSS = ("PROC", "%PROC")
 _SUBTITLES = {
     "BoR": "bits over random",
     "Success": "share of the queries",
@@ -50,8 +49,6 @@ MOST_NOTES = 6
 #: How a note of a run begins that says which figures there are none of, and how the reason ends where lists repeat.
 NO_FIGURE, _REPEATS = "no figure for", "[repeated-passages]"
 _SIGNS = {BETTER: " +", WORSE: " −"}
-#: Caveats of all that a judge graded: the answer about trust says them, and no figure bears their mark.
-_SAID_OF_ALL = {NO_AGREEMENT}
 _K_FROM = {
     "given": "the given K",
     "shown": "the most that was shown",
@@ -217,7 +214,7 @@ def _measures_of(report: Report, decision: Decision | None) -> list[Measure]:
     ranking = [] if decision is None or len(report.runs) == 1 else [replace(decision.measure, at=None)]
     usual = [base for name in COLUMNS for base in dict.fromkeys([*asked, *ranking]) if base.name == name]
     others = [base for base in asked if base.name not in COLUMNS]
-    others = [base for base in others if base.name not in _OF_THE_LOSS] or (others if not usual else [])
+    others = [base for base in others if base.name not in ("PROC", "%PROC")] or (others if not usual else [])
     return [*usual, *others][: len(COLUMNS)]
 
 
@@ -277,7 +274,8 @@ def in_words(estimate: Estimate) -> str:
 
 def _own(estimate: Estimate) -> Iterator[Caveat]:
     """The caveats of a figure that the answer about trust does not say of all."""
-    return (each for each in estimate.caveats if each.code not in _SAID_OF_ALL)
+    # That nobody checked the judge is true of all that it graded: the answer about trust says so.
+    return (each for each in estimate.caveats if each.code != NO_AGREEMENT)
 
 
 def _of_its_ceiling(figures: Iterable[RunFigure]) -> str:

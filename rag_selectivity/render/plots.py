@@ -29,7 +29,6 @@ from rag_selectivity.wording import visible
 BLUE, GREY, ORANGE, GREEN = "#0072B2", "#666666", "#D55E00", "#009E73"
 #: From grade 5 to grade 1; unjudged passages are grey, empty slots white.
 _OF_GRADES = {5: "#004B76", 4: BLUE, 3: "#9CCBE8", 2: "#F0B27A", 1: ORANGE}
-_OF_TREC_GRADES = {0: ORANGE, 1: "#9CCBE8", 2: BLUE}
 _UNJUDGED, _EMPTY = "#BBBBBB", "#F4F4F4"
 #: What `Report.diagnosis` says of queries, with light colours, in the order of the bars.
 OF_LOSSES = {
@@ -193,7 +192,7 @@ def grades(report: Report, run: str | None = None, depth: int | None = None, ax:
     if judged is None:
         raise InputError("plots.grades needs the lists of the run, but the report holds only sums: make it by evaluate")
     reach = min(depth or 20, max(1, int(judged.returned.max(initial=1))))
-    colours = _OF_GRADES if judged.scale.name == "utility" else _OF_TREC_GRADES
+    colours = _OF_GRADES if judged.scale.name == "utility" else {0: ORANGE, 1: "#9CCBE8", 2: BLUE}
     drawn = [
         (column, f"grade {grade}", colours.get(grade, "#004B76"))
         for column, grade in sorted(enumerate(judged.grades.tolist()), key=lambda each: -each[1])

@@ -275,7 +275,7 @@ def _findings(rows: Sequence[RunDifference], settings: Mapping[str, Any]) -> Ite
         yield Note(f"largest differences {'in' if of_queries else 'of single queries behind'} {first.measure}: {moved}")
 
 
-def turned(comparison: Comparison) -> Iterator[Note]:
+def turned(comparison: Comparison) -> Iterator[str]:
     """Which runs are shown to be better in some slices, and worse in others."""
     for column, parts in comparison.slices.items():
         of = grouped(((x.run, x.measure, x.verdict), value) for value, part in parts.items() for x in part.rows)
@@ -283,7 +283,7 @@ def turned(comparison: Comparison) -> Iterator[Note]:
         where = (((run, enumeration(of[run, m, BETTER]), enumeration(of[run, m, WORSE])), str(m)) for run, m in both)
         for (run, better, worse), measures in grouped(where).items():
             said = f"{run} is shown to be better than {comparison.baseline} in {better}, and worse in {worse}"
-            yield Note(f"Decide by {column}: {said} ({enumeration(measures)}).")
+            yield f"Decide by {column}: {said} ({enumeration(measures)})."
 
 
 def _slice_differences(rows: Sequence[RunDifference], comparison: Comparison) -> Iterator[Block]:

@@ -24,16 +24,12 @@ def environment(needed_by: str) -> Any:
     return Environment(
         loader=FileSystemLoader(PAGE),
         autoescape=True,
-        finalize=_writable,
+        # UTF-8 lacks halves of surrogate pairs. What is of another type than str is a number, or markup of our own.
+        finalize=lambda value: value.encode("utf-8", "backslashreplace").decode() if type(value) is str else value,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-
-
-def _writable(value: Any) -> Any:
-    # UTF-8 lacks halves of surrogate pairs. What is of another type than str is a number, or markup of our own.
-    return value.encode("utf-8", "backslashreplace").decode() if type(value) is str else value
 
 
 def style_of(*names: str) -> str:

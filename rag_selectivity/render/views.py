@@ -32,15 +32,21 @@ def blocks_of(result: Result) -> Iterable[Block]:
 
 def _first(result: Result) -> list[Block]:
     """The first screen of a report and of a comparison, slices that disagree, and changes since a stored report."""
-    about: dict[str, Any] = {}
-    turned = report_tables.turned(result) if isinstance(result, Comparison) else ()
+    about, by_slice = dict[str, Any](), list[str]()
     if isinstance(result, Comparison):
+        by_slice = [*report_tables.turned(result)]
         about = {"baseline": result.baseline, "paired": result.settings["paired"]}
         result = result.report
     if not isinstance(result, Report):
         return []
     changes = () if result.changes is None else report_tables.change_blocks(result.changes)
-    return [*first_screen(result, **about).blocks(), *turned, *changes]
+    screen = first_screen(result, **about)
+    if by_slice:
+        *before, act, trust = screen.answers
+        # Which run is better then depends on the question, however many are asked.
+        others = [] if act.text.startswith("Ask more questions") else [act.text]
+        screen = replace(screen, answers=(*before, replace(act, text=" ".join([*by_slice, *others])), trust))
+    return [*screen.blocks(), *changes]
 
 
 def as_text(result: Result, *, ruled: bool = True, details: bool = False) -> str:

@@ -91,22 +91,19 @@ def _spent(spent: Spent, settings: Mapping[str, Any]) -> str:
 
 
 def _contrast_blocks(kind: str, contrasts: Sequence[Contrast], level: str) -> Iterator[Block]:
+    title = f"{_OF_KIND.get(kind, 'difference')} [{level}]"
     yield table_of(
         contrasts,
         "score",
         "shown",
         ("against", lambda each: "no junk" if kind == "slope" and each.against.k == 0 else each.against),
         "n",
-        (f"{_OF_KIND.get(kind, 'difference')} [{level}]", _with_value, change),
+        (title, lambda each: None if math.isnan(each.value) and math.isnan(each.low) else each, change),
         ("ceiling", lambda each: each.ceiling if kind == "bits" else None),
         ("p Holm", lambda each: None if math.isnan(each.p_adjusted) else each.p_adjusted, p_value),
     )
     why = grouped((each.reason, f"{each.score} of {each.shown}") for each in contrasts if each.reason is not None)
     yield from (Note(f"{', '.join(about)}: {reason}.") for reason, about in why.items())
-
-
-def _with_value(contrast: Contrast) -> Contrast | None:
-    return None if math.isnan(contrast.value) and math.isnan(contrast.low) else contrast
 
 
 # -- validation --------------------------------------------------------------------------------------------------

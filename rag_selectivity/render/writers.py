@@ -77,9 +77,8 @@ def _markdown_piece(block: Block) -> str:
             return f"<details><summary>{escaped(summary)}</summary>\n\n{markdown_of(blocks)}\n\n</details>"
 
 
-#: A comment in HTML, which is not shown, within what GitHub would make a link of after it has read the Markdown: a
-#: mention (but not the depth of a measure, as in BoR@10), an issue, an emoji, an address.
-_BREAK = "<!-- -->"
+#: What GitHub would make a link of after it has read the Markdown: a mention (but not the depth of a measure, as in
+#: BoR@10), an issue, an emoji, an address. A comment in HTML within it, which is not shown, prevents that.
 _LINKS = re.compile(
     r"(?<![A-Za-z0-9])@(?=\w)"
     r"|(?<=[A-Za-z0-9])@(?=\w)(?!\d+(?!\w|[.-]\w))"
@@ -132,7 +131,7 @@ def escaped(text: str) -> str:
     links = {found.end() - 1 for found in _LINKS.finditer(plain)}
     return "".join(
         (_AS_MARKUP.get(sign, f"\\{sign}") if at in markup else _IN_PLACE.get(sign, sign))
-        + (_BREAK if at in links else "")
+        + ("<!-- -->" if at in links else "")
         for at, sign in enumerate(plain)
     )
 
