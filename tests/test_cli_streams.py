@@ -124,8 +124,8 @@ def test_a_store_takes_labels_from_standard_input() -> None:
         exported = run("labels", "export", "labels.db", "-", "--format", kind)[1]
         assert run("labels", "import", f"{kind}.db", "-", given=exported.encode())[0] == 0
         assert run("labels", "info", f"{kind}.db") == run("labels", "info", "labels.db")
-    assert run("labels", "import", "qrels.db", "-", given=run("labels", "export", "labels.db", "-")[1].encode())[0] == 0
-    assert run("labels", "info", "qrels.db")[1] == "stdin (human): 24 grades\n"
+    assert run("labels", "import", "new.db", "-", given=run("labels", "export", "labels.db", "-")[1].encode())[0] == 0
+    assert "(human): 24 grades\n8 pairs graded by several people: the median" in run("labels", "info", "new.db")[1]
 
 
 @pytest.mark.parametrize(

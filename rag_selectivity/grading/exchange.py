@@ -29,11 +29,8 @@ from rag_selectivity.wording import counted, visible
 
 #: The name and the version of the rows of an export.
 LABEL_SCHEMA = "rag-selectivity/label/1"
-_QRELS_SUFFIXES = (".trec", ".qrels", ".txt", ".qrel")
 #: Where the fields of qrels end; other white space belongs to ids.
 _SEPARATORS = frozenset(" \t\n\v\f\r")
-#: A comment, and a byte order mark.
-_NO_BEGINNINGS = ("#", "\ufeff")
 #: What each row of an export has.
 _IDENTITY = ("source", "judge", "query_id", "passage_id")
 _HASHES = ("query_hash", "passage_hash")
@@ -50,7 +47,7 @@ def export_labels(store: Store, path: str | Path, *, judges: list[str] | None = 
     tokens, cost, failure and origins.
     """
     target = Path(path)
-    if target.suffix.lower() in _QRELS_SUFFIXES:
+    if target.suffix.lower() in (".trec", ".qrels", ".txt", ".qrel"):
         lines = qrels_lines(store, judges=judges)
         write_whole(target, "".join(f"{line}\n" for line in lines))
         return len(lines)
@@ -81,7 +78,8 @@ def refuse_no_ids(store: Store, pairs: Iterable[tuple[str, str]]) -> None:
 
 def _line(query: str, passage: str, grade: int) -> str:
     why = f"where a line that begins with {query[:1]!r} is read as something else"
-    wrong = query if query.startswith(_NO_BEGINNINGS) else None
+    # A comment begins with #, and a file may with a byte order mark.
+    wrong = query if query.startswith(("#", "\ufeff")) else None
     for value in (passage, query):
         if not value or not _SEPARATORS.isdisjoint(value):
             wrong, why = value, "whose fields are split at white space"
@@ -301,6 +299,8 @@ def summary_lines(store: Store) -> Iterator[str]:
     for annotator, count in Counter(label.annotator for label in graded).items():
         changed = f", {outdated[annotator]} of texts that have changed since" if outdated[annotator] else ""
         yield f"{annotator} (human): {counted(count, 'grade')}{changed}"
+    if several := sum(n > 1 for n in Counter(pair for pair, _ in {(x.pair, x.annotator) for x in graded}).values()):
+        yield f"{counted(several, 'pair')} graded by several people: the median counts, of two the lower grade"
 
 
 def _details(judge: dict[str, Any]) -> Iterator[str]:
