@@ -187,6 +187,9 @@ def test_what_the_table_has_no_room_for_is_named(sample) -> None:
     asked = ["nDCG@10", "AP", "RR", "R@20", "P@10", "PROC@10", "lambda@10"]
     report = rs.evaluate(sample / "labels.db", sample / "bm25.trec", corpus_size=1000, measures=asked)
     assert "\nP@10 and PROC@10 are among the details.\n" in str(report)
+    asked = ["RA-nWG", "BoR", "Success", "Harm", "nDCG"]
+    report = rs.evaluate(sample / "labels.db", sample / "bm25.trec", corpus_size=1000, measures=asked, depths=[10])
+    assert "\nnDCG is among the details.\n" in str(report)
 
 
 def test_people_beside_random_controls_are_not_said_to_check_more_than_they_do(sample) -> None:

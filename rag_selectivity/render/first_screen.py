@@ -257,10 +257,9 @@ def figure_cell(figure: RunFigure | None) -> str:
     """A figure of the table: its value or its range, its ceiling, its marks, and how it compares with the baseline."""
     if figure is None:
         return BLANK
-    caveats = tuple(_own(figure.estimate))
     value = bare(replace(figure.estimate, caveats=()))
     most = "" if figure.ceiling is None or math.isnan(figure.ceiling) else f" of {number(figure.ceiling)}"
-    return f"{value}{most}{mark_of(caveats)}{_SIGNS.get(figure.verdict or '', '')}"
+    return f"{value}{most}{mark_of(tuple(_own(figure.estimate)))}{_SIGNS.get(figure.verdict or '', '')}"
 
 
 def in_words(estimate: Estimate) -> str:
@@ -298,8 +297,9 @@ def _notes(report: Report, decision: Decision | None, columns: Sequence[Shown]) 
         yield f"The figures of the groups by {enumeration(by)} are among the details."
     shown = {figure.measure.without_depth for _, figure in figures}
     others = (str(x) for x in report.measures if x.without_depth not in shown and x.higher_is_better is not None)
-    # A page has some measures by itself, and every report has Judged.
-    usual = page_measures(report.scale, sized=True)
+    # A page has some measures by itself, the answer about the loss names two, and every report has Judged.
+    is_page = {x.name for x in report.measures}.issuperset(page_measures(report.scale, sized=False))
+    usual = page_measures(report.scale, sized=True) if is_page else ("PROC", "%PROC")
     if more := [each for each in others if each not in usual and not each.startswith("Judged")]:
         yield f"{enumeration(more)} {'is' if len(more) == 1 else 'are'} among the details."
     marked = (
