@@ -141,7 +141,7 @@ class OfRuns(Generic[_R]):
         run, measure = key if isinstance(key, tuple) else (None, key)
         estimates, name = self.run(run).estimates, self.key_of(measure)
         if name not in estimates:
-            is_other_depth = any(known.partition("@")[0] == name.partition("@")[0] for known in estimates)
+            is_other_depth = any(known.startswith(f"{name.partition('@')[0]}@") for known in estimates)
             mend = "name its depth in depths=…" if is_other_depth else "name it in measures=…"
             raise InputError(f"{name} was not measured: {mend}; the report has {', '.join(estimates)}")
         return estimates[name]
