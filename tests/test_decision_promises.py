@@ -126,6 +126,14 @@ def test_the_next_step_asks_for_questions_then_controls_then_people(tmp_path) ->
     assert people.startswith("Let a person grade 36 pairs: write the lists and texts as files")
 
 
+def test_eight_times_the_questions_are_not_worth_a_small_gap() -> None:
+    labels = {f"q{i}": {"a": 1, "b": 0} for i in range(40)}
+    runs = {"one": {q: ["a", "b"] for q in labels}, "two": {q: ["a", "b"] for q in labels}}
+    for name, places in (("one", range(3)), ("two", range(3, 9))):
+        runs[name] |= {f"q{i}": ["b", "a"] for i in places}
+    assert decide(rs.evaluate(labels, runs, corpus_size=100, depths=[1]), k=1)["next"].text.startswith("Rerank ")
+
+
 def test_an_open_end_is_null_in_json() -> None:
     labels = {f"q{i}": {"d0": 5, "d1": 1, "d2": 3} for i in range(40)}
     report = rs.evaluate(labels, {q: [f"d{j}" for j in range(20)] for q in labels}, scale="utility")

@@ -25,7 +25,7 @@ from rag_selectivity.trust.placebo import hold_junk
 from rag_selectivity.wording import amount, counted, ends_text, enumeration, number, percent, several, share
 
 #: A gain below this is nothing to work for, and more queries than so many times those that there are are not asked for.
-_LEAST_GAIN, _MOST_TIMES = 0.005, 20
+_LEAST_GAIN, _MOST_TIMES = 0.005, 4
 #: A share of retrievals without a passage is mended first if the lower end of its 95 % interval is greater: they fail
 #: at every K, and K comes out too small, since they add nothing at any rank. Of 12 retrievals it takes 3, of 100 it
 #: takes 11.
