@@ -85,10 +85,14 @@ def test_passages_and_their_grades(world, packed) -> None:
     assert packed["relevant"] == [len(world.relevant(query)) for query in packed["queries"]]
 
 
-def test_lists_are_condensed_where_the_figures_are() -> None:
+@pytest.mark.parametrize(
+    ("unjudged", "listed", "to_label"), [("condense", "ab", 0), ("ignore", "uvab", 2), ("worst", "uvab", 0)]
+)
+def test_lists_and_what_to_label_are_those_of_the_figures(unjudged, listed, to_label) -> None:
     labels, runs = {"q": {"a": 5, "b": 1}}, {"x": {"q": ["u", "v", "a", "b"]}}
-    report = rs.evaluate(labels, runs, scale="utility", unjudged="condense", depths=[2], bootstrap=None)
-    assert unpacked(explorer(report, 2, runs=runs))["passages"] == ["a", "b"]
+    report = rs.evaluate(labels, runs, scale="utility", unjudged=unjudged, depths=[2], bootstrap=None)
+    data = unpacked(explorer(report, 2, runs=runs))
+    assert (data["passages"], len(data["hard"])) == ([*listed], to_label)
 
 
 def test_hard_negatives(world, packed) -> None:

@@ -121,7 +121,10 @@ def explorer(
     reach = max(depth, _CANDIDATES) if len(names) * len(runs or ()) * _CANDIDATES <= _MOST_ENTRIES else depth
     grades = _grades(report, qrels, names.keys(), form) if runs else {}
     lists = _lists(runs or {}, report, grades, names.keys(), reach, form)
-    hard, drawing = hard_negatives(lists, grades, depth), magnets(lists, grades, depth, terms)
+    is_junk = any(run.judged is not None and run.judged.policy.unjudged == "worst" for run in report.runs.values())
+    # Where a passage without a label is junk, nothing is left to label.
+    to_label = {} if is_junk else lists
+    hard, drawing = hard_negatives(to_label, grades, depth), magnets(to_label, grades, depth, terms)
     query_texts = _texts(queries, "queries", names.keys(), form)
     # Queries without a figure come last.
     sign = -1 if shown.higher_is_better is False else 1
@@ -140,9 +143,7 @@ def explorer(
         "rel": terms.rel,
         "m": terms.m,
         "junk": terms.junk,
-        "unlabelled_is_junk": any(
-            run.judged is not None and run.judged.policy.unjudged == "worst" for run in report.runs.values()
-        ),
+        "unlabelled_is_junk": is_junk,
         "weights": _weights(report, names),
         "candidates": reach,
         "queries": facts.queries,

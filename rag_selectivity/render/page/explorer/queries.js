@@ -8,8 +8,9 @@ function presetMeanings(model) {
     none: ["No run answers", `No run has ${hits} in its top ${model.K}.`],
     pool: ["No pool has the evidence", `No run has ${hits} in its pool, which is its whole list where it was given no pool.`],
     ...(model.runs.length > 1 && { one: ["Only one run answers", `Exactly one run has ${hits} in its top ${model.K}.`] }),
-    junk: ["Much junk on top", `In at least one run, at least half of the top ${model.K} is junk (grade ${model.junk} or lower); ` +
-      `passages without a label ${model.unlabelled_is_junk ? "count as junk" : "do not count"}.`],
+    // Where a passage without a label is junk, nearly every query has much of it.
+    ...(!model.unlabelled_is_junk && { junk: ["Much junk on top", `In at least one run, at least half of the top ${model.K} is junk ` +
+      `(grade ${model.junk} or lower); passages without a label do not count.`] }),
     all: ["All", "All queries of the labels."],
   };
 }
