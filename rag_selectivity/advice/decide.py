@@ -98,7 +98,7 @@ def decide(
     evidence: Measure = RANWG() if report.scale == "utility" and success == Success() else success
     advice = Advice.of(judged, report.measures, report.bootstrap)
     is_live = any(run.figures.rules is None for run in report.runs.values())
-    is_shown = is_live or (k and report.steps.of_trace)
+    is_shown = is_live or (k and any("shown" in run.input for run in report.runs.values()))
     depth, source = advice.taken(k, max(int(run.returned.max()) for run in judged.values()) if is_shown else None)
     first = next((each for each in _shown(without_depth(report.measures)) if each.higher_is_better), evidence)
     # What compares with chance has the test of Success.

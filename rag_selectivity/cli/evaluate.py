@@ -183,7 +183,7 @@ def evaluate(
     known = {name: str(file) for name, file in texts.items() if file.exists()}
     # Nobody can read standard input again.
     typed = ["RUN" if file == STANDARD_INPUT else file_with_name(name, file) for name, file in runs.items()]
-    steps = Steps(labels=str(path), files=["RUN"] if live else typed, as_commands=True, of_trace=live, **known)
+    steps = Steps(labels=str(path), files=["RUN"] if live else typed, as_commands=True, **known)
     report = decided(replace(report, steps=steps), asked_for_k=k is not None, **deciding)
     if per_query is not None:
         put_rows(report.per_query(), per_query)

@@ -71,7 +71,8 @@ class Retrieved:
         asked = {*query_of.values()}
         several = f"{len(query_of):,} retrievals of {len(asked):,} queries: a retrieval is called a query here"
         notes = (*read.notes, *not_seen(qrels, asked), *([] if clusters is None else [several]))
-        return cls(qrels.under(query_of), {name: read.shown}, read.pool, known, depths, read.facts, notes, clusters)
+        facts = {**read.facts, "shown": True}
+        return cls(qrels.under(query_of), {name: read.shown}, read.pool, known, depths, facts, notes, clusters)
 
 
 def is_live(runs: Mapping[str, Path]) -> bool:

@@ -57,8 +57,6 @@ class Steps(Plain):
         The runs: files, or NAME=FILE.
     as_commands : bool
         Whether they are commands that can be pasted, and no calls in Python.
-    of_trace : bool
-        Whether the lists are those of a trace or of spans, which end where the prompt did.
     """
 
     grade: str = "grade"
@@ -68,7 +66,6 @@ class Steps(Plain):
     queries: str = "QUERIES"
     corpus: str = "CORPUS"
     as_commands: bool = False
-    of_trace: bool = False
 
 
 class Report(OfRuns[RunReport], Result):

@@ -77,7 +77,8 @@ class RunReport(Plain):
     many `queries` are in labels and run, how many `passages` were retrieved and judged, how ids met in the queries that
     were looked at (`sampled`), what was noticed while reading (`remarks`), and of random `controls`, if there are any,
     how many were `graded` and `relevant`, in how many `queries`, and how many bits they `can_show` at each BoR. Of a
-    monitor, how many questions were asked whose retrieval was `not_made`, if any.
+    monitor, how many questions were asked whose retrieval was `not_made`, if any. Of a trace and of spans, that their
+    lists are what was `shown`, and end where the prompt did.
     `label_caveats` are the caveats about its labels, which concern every figure. `slices` holds the figures of groups
     of queries: `slices["language"]["de"]["BoR@10"]` is an Estimate.
     """
