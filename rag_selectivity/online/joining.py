@@ -1,8 +1,7 @@
 """`join_records`: drafts and credits of a log, in any order, joined to one record for each impression."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Strict
@@ -214,8 +213,4 @@ def join_records(source: Any) -> JoinedRecords:
     >>> [(row["query"], row["credit"]) for row in join_records([late, draft, late])]
     [('q1', {'d2': 1.0})]
     """
-    if isinstance(source, Mapping):
-        raise InputError("join_records takes many rows or a file, got one row: give a list")
-    if isinstance(source, (list, tuple)):
-        source = [Path(each) if isinstance(each, str) else each for each in source]
     return JoinedRecords(source)

@@ -9,7 +9,7 @@ from rag_selectivity.online.arms import verdict_on
 from rag_selectivity.online.joining import JoinedRecords, join_records
 from rag_selectivity.online.records import AUTO, UNITS, Record, Unit, check_flag, check_share
 from rag_selectivity.results.workflows import Preference
-from rag_selectivity.tables.cells import check_one_of, shown
+from rag_selectivity.tables.cells import check_number, check_one_of, shown
 
 #: Sums of credit that differ by less are equal.
 _SAME = 1e-12
@@ -85,10 +85,7 @@ def preference(
     check_share("level", level)
     check_share("power", power)
     check_flag("sequential", sequential)
-    if margin is not None and not (isinstance(margin, (int, float)) and 0 < margin < 0.5):
-        raise InputError(
-            f"margin must be above 0 and below 0.5, the distance of a share of wins from 1/2, got {margin!r}"
-        )
+    check_number("margin, the distance of a share of wins from 1/2,", margin, above=0, most=0.5)
     if detect is not None and not (isinstance(detect, (int, float)) and 0 < detect < 1 and detect != 0.5):
         raise InputError(f"detect must be a share of wins between 0 and 1, other than 1/2, got {detect!r}")
     joined = records if isinstance(records, JoinedRecords) else join_records(records)

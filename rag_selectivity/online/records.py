@@ -37,7 +37,7 @@ def numbered(source: Any) -> Iterator[tuple[str, Record]]:
     if isinstance(source, Mapping):
         raise InputError(f"{_EXPECTED}, got {shown(source)}")
     for number, row in enumerate(iterated(source, _EXPECTED), 1):
-        if isinstance(row, Path):
+        if isinstance(row, (str, Path)):
             yield from numbered(row)
         elif isinstance(row, Mapping):
             yield f"record {number}", row
