@@ -113,7 +113,8 @@ BEARING = {
     "core": Bearing(
         "bootstrap calibrated_figures comparison controls designs edges import "
         "measure_examples names paired placebo joins trec_lines unpaired",
-        "not plan_says and not docs and not drawn_once and not any_order and not held_out",
+        "not plan_says and not docs and not drawn_once and not any_order and not held_out "
+        "and not settle and not guesses and not below_the_pool and not verdict_the_interval",
     ),
     "files": Bearing("readers large_files joins"),
     "cli": Bearing("cli planning", "not parquet"),
