@@ -220,8 +220,6 @@ def test_grading_works_in_a_running_loop(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"pool": {"q9": ["d0"]}}, r"queries: 1 id of the pool without a text \('q9'\); add the text"),
-        ({"pool": {"q0": ["zz", "d0"]}}, r"corpus: 1 id of the pool without a text \('zz'\); add the text"),
         ({"queries": {**QUERIES, "q1": " \n"}}, r"queries: 1 id of the pool without a text \('q1'\)"),
         ({"pool": {}}, "the pool is empty"),
         ({"corpus": {**CORPUS, "d0": 7}}, r"corpus\['d0'\]: 'd0' has no text in column 'text', but 7"),

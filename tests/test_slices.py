@@ -170,7 +170,6 @@ def test_missing_values_are_a_slice_and_further_queries_are_counted() -> None:
 @pytest.mark.parametrize(
     ("by", "options", "message"),
     [
-        ("n6", {}, "there is no file 'n6'"),
         ({"x": {"z1": "a"}}, {}, "none of the 1 query ids is in the report"),
         ({"x": {q: q for q in QUERIES}}, {}, "too many different values for slices (column 'x' with 60; at most 50)"),
         ([LANGUAGE, LANGUAGE], {}, "two slicings are called 'slice'"),
