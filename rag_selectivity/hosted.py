@@ -347,11 +347,9 @@ def _said(error: BaseException) -> str:
 def _doubts(found: Mapping[str, Retrieved]) -> Iterator[SelectivityWarning]:
     if failed := {query: each.error for query, each in found.items() if each.error is not None}:
         query, error = next(iter(failed.items()))
-        yield SelectivityWarning(
-            f"{len(failed):,} of {len(found):,} retrievals failed and count as queries that found nothing; the "
-            f"first is query {query!r}: {_said(error)}",
-            "retrievals-failed",
-        )
+        behind = " behind the retriever" * all(found[query].pool for query in failed)
+        fact = f"{len(failed):,} of {len(found):,} retrievals failed{behind} and count as queries that found nothing"
+        yield SelectivityWarning(f"{fact}; the first is query {query!r}: {_said(error)}", "retrievals-failed")
     for what, count, why, code in (
         (
             "the score NaN",

@@ -265,8 +265,7 @@ def _answers(
         of = losses.of if losses.of == QUERIES else "labelled evidence" if is_closed else known
         losses = replace(losses, of=of, more=losses.more * is_believed, widen=0.0 if is_open else losses.widen)
     first = filtered_out(judged) + f"{best} has no candidates (pool=…, --pool). " * (whose != best)
-    is_live = found.figures.rules is None
-    yield sentences.where_lost(whose, decision.K, losses, why, first, unknown=is_open, live=is_live)
+    yield sentences.where_lost(whose, decision.K, losses, why, first, unknown=is_open, live=found.figures.rules is None)
     yield sentences.what_next(decision, at_k, losses, fails, trust)
     # What is shown by the grades of a judge whom nobody checked is no reason to believe them: the words say both.
     yield Answer("trust", verdict, trust.standing == CHECKED and (None if judges else True), " ".join(trust.facts))

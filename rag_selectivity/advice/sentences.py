@@ -105,9 +105,10 @@ def outage(judged: JudgedRun, known: Mapping[str, object]) -> tuple[str, bool]:
     empty, asked = int((judged.returned == 0).sum()), len(judged)
     lacking = "were not made" if "not_made" in known else "are missing" * bool(judged.missing.any())
     how = f"failed, came back empty or {lacking}" if lacking else "failed or came back empty"
-    failed = f"{empty:,} of {counted(asked, 'retrieval')} {how}"
+    # Where there are candidates, it is what selects from them that fails.
+    how += " behind the retriever" * bool((judged.candidates_returned[judged.returned == 0] > 0).all())
     most, (low, _) = 2 * empty > asked, clopper_pearson(empty, asked, 0.025)
-    return failed if most or low > _FAILING else "", most
+    return f"{empty:,} of {counted(asked, 'retrieval')} {how}" if most or low > _FAILING else "", most
 
 
 def which_k(decision: Decision, at_k: Report, run: str, fails: str, doubt: str, *, judges: str) -> Answer:
@@ -195,7 +196,8 @@ def what_next(decision: Decision, at_k: Report, losses: Losses | None, fails: st
     """
     best, apart, believed = at_k.runs[decision.best].figures.join, trust.ids_apart, trust.standing != NOTHING
     graded = max(known.depth, decision.K) if (known := at_k.provenance) and known.depth else None
-    acts = [f"Mend the retrieval first: {fails}."] if fails and not best.missing.any() else []
+    step = "selection" if fails.endswith("behind the retriever") else "retrieval"
+    acts = [f"Mend the {step} first: {fails}."] if fails and not best.missing.any() else []
     if apart is not None:
         acts.append(f"Mend the ids {'too' if acts else 'first'}: {apart[1]}.")
     elif lacks := without_lists(at_k):
