@@ -262,12 +262,12 @@ def _beside_luck(estimand: Estimand, bounds: FloatArray, tail: float) -> FloatAr
         sums, reached = sums_by_luck(chances, sizes, estimand.unit_of[known]), int(sizes @ success)
         chance, miss = (mean[column] for mean in estimand.means[1:])
         is_luck = np.array([sums[reached:].sum(), sums[: reached + 1].sum()]) > tail
-        holds_chance = outwards * (of_column - estimand.aggregate.value(chance, chance, miss)) >= 0
+        holds_chance = outwards * of_column >= outwards * estimand.aggregate.value(chance, chance, miss)
         moved = is_luck & ~holds_chance if outcome.baseline is not None else is_luck != holds_chance
         few = estimand.weighted and any(effective_size(weights[success == side]) < bounded.FEW for side in (0, 1))
         if few or moved.any():
             ends = estimand.aggregate.value(beside_luck(sums, reached, tail) * chance, chance, miss)
-            moved |= few & (outwards * (ends - of_column) > 0)
+            moved |= few & (outwards * ends > outwards * of_column)
             bounds[:, column] = np.where(moved, ends, of_column)
     return bounds
 
