@@ -70,7 +70,7 @@ def test_bits_of_few_weighted_successes_have_the_ends_beside_luck() -> None:
     reached = int(sum(size for i, size in enumerate(sizes) if i % 20 == 3))
     low, high = np.log2(beside_luck(sums_by_luck(chances, sizes, np.arange(60)), reached, 0.025))
     assert found.high == pytest.approx(high, rel=1e-9)
-    assert low - 0.1 < found.low <= low + 1e-9  # an unseen query may lower it
+    assert low - 0.4 < found.low <= low + 1e-9  # resamples may lower it
 
 
 @pytest.mark.parametrize(("lists", "size"), [({"q1": "acb"}, 5), ({"q1": "ax", "q2": ""}, 6)])
