@@ -83,6 +83,10 @@ def test_marks_in_the_table_are_those_of_the_comparison_with_the_baseline(report
         assert line.figures["RA-nWG"].verdict == pair.verdict
     assert line.figures["BoR"].ceiling == report[line.run, "BoR_max@5"].value
 
+    # What a larger comparison tests as one family has its verdict wherever it stands.
+    whole = rs.compare(grades, runs, corpus_size=5000, scale="utility", depths=range(1, 15))
+    figure = next(line for line in decide(whole.report, k=5).lines if line.run == "good").figures["BoR"]
+    assert figure.verdict == whole["good", "BoR@5"].verdict == "no difference shown"
 
 def test_arms_over_different_queries_are_tested_unpaired(tmp_path, monkeypatch) -> None:
     grades, runs = synthetic(weak=0.1, better=3.0)

@@ -71,7 +71,7 @@ def test_the_figures_of_a_comparison_give_the_difference_that_it_prints(sample) 
     assert row.value - row.baseline_value == pytest.approx(row.difference, abs=1e-12)
     assert (row.value, row.basis) == (pytest.approx(completed.as_judged), "as judged")
     assert completed.basis == "with a tail"
-    assert row.caveats[0].text.endswith("; the report has the figures completed from a sample of the tail.")
+    assert row.caveats[0].text.endswith("; the report completes them by a tail.")
 
 
 def test_a_k_in_letters_is_answered_in_plain_words(tmp_path) -> None:

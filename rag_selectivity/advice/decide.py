@@ -30,8 +30,6 @@ from rag_selectivity.results.provenance import CHECKED, NOTHING, Trust
 from rag_selectivity.results.report import Report
 from rag_selectivity.tables.cells import check_whole
 
-_TURNED = {BETTER: WORSE, WORSE: BETTER}
-
 
 def decide(
     report: Report, *, k: int | None = None, baseline: str | None = None, paired: bool = True, costs: Costs = Costs()
@@ -204,8 +202,8 @@ def _verdicts(
     # BoR differs exactly where Success does: one test.
     shared = [each for each in tables[0][1] if each == first or (isinstance(first, Success) and each.name == "BoR")]
     ranked = {pair.run: pair.verdict for pair in pairs if pair.other == baseline}
-    ranked |= {pair.other: _TURNED.get(pair.verdict, pair.verdict) for pair in pairs if pair.run == baseline}
-    rows = []
+    ranked |= {pair.other: WORSE if pair.apart else pair.verdict for pair in pairs if pair.run == baseline}
+    rows, compared = [], [row for row in tables[-1][0].compared if row.baseline == baseline]
     for report, columns in tables:
         against = [(name, baseline) for name in report.runs if name != baseline]
         rows += _differences(against, report, [each for each in columns if each not in shared], testing)
@@ -215,6 +213,8 @@ def _verdicts(
     }
 
 
+        # What a comparison tests has one verdict wherever it stands.
+        **{(row.run, row.measure): row.verdict for row in compared if row.measure not in shared},
 def _figures(
     at_k: Report, report: Report, run: str, columns: Sequence[Measure], verdicts: Mapping[tuple[str, Measure], str]
 ) -> dict[str, RunFigure]:

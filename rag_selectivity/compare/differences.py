@@ -39,11 +39,7 @@ _FEW_DECIDE = Caveat(
     "few-queries-decide",
     "One or two further queries that went far the other way could turn this difference. Ask more questions.",
 )
-_UNCOMPLETED = Caveat(
-    "difference-as-judged",
-    "These figures and their difference are as judged; the report has the figures completed from a sample of the tail.",
-    NOTE,
-)
+_UNCOMPLETED = Caveat("difference-as-judged", "These figures are as judged; the report completes them by a tail.", NOTE)
 _WITHOUT_CONTROLS = Caveat(AS_JUDGED_BASELINE, "These figures are as judged; `evaluate` has them with random controls.")
 
 

@@ -1,6 +1,7 @@
 """`compare`: the differences between runs and a baseline run, with intervals, tests and the detectable difference."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -134,7 +135,7 @@ def compare(
     if slicings:
         settings["family_of_slices"] = family
         notes += [note for slicing in slicings for note in slicing.notes]
-    return Comparison(base, rows, report, settings, tuple(notes), slices)
+    return Comparison(base, rows, replace(report, compared=rows), settings, tuple(notes), slices)
 
 
 def depths_of_comparison(judged: Mapping[str, JudgedRun]) -> list[int]:

@@ -96,6 +96,8 @@ class Report(OfRuns[RunReport], Result):
     decision: Decision | None = None
     #: What changed in the figures of the decision since a stored report; that file is not read back.
     changes: Changes | None = None
+    #: The differences that were tested with it as one family (of `compare`).
+    compared: tuple[RunDifference, ...] = field(default=(), repr=False, compare=False)
     #: The file that it was read from, which holds no lists; None for a new report.
     path: Path | None = field(default=None, repr=False, compare=False)
     #: What the steps that it proposes are written with.
@@ -260,7 +262,9 @@ class Report(OfRuns[RunReport], Result):
                     "caveats": plain(part.caveats),
                     "slots_per_relevant": plain(self.slots_per_relevant(name)),
                     "diagnosis": {str(k): plain_fields(each, "queries") for k, each in self._diagnoses(name).items()},
-                    **_stored_as_data(part),
+                    # What a later report is compared with: the rules, and the figures of each query.
+                    "fingerprint": part.figures.rules and asdict(part.figures.rules),
+                    "per_query": part.figures.rules and figures_as_data(part.figures, part.estimates),
                 }
                 for name, part in self.runs.items()
             },
@@ -305,13 +309,6 @@ class Report(OfRuns[RunReport], Result):
             for depth in self.depths
             if at_depth(estimates, PROC(), depth) and at_depth(estimates, PercentPROC(), depth)
         }
-
-
-def _stored_as_data(part: RunReport) -> dict[str, Any]:
-    """What a later report is compared with: the rules, and the figures of each query; None for live retrievals."""
-    if (rules := part.figures.rules) is None:
-        return {"fingerprint": None, "per_query": None}
-    return {"fingerprint": asdict(rules), "per_query": figures_as_data(part.figures, part.estimates)}
 
 
 # -- a comparison ------------------------------------------------------------------------------------------
