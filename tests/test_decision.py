@@ -192,6 +192,20 @@ def test_every_column_that_was_asked_for_is_tested_against_the_baseline() -> Non
     report = rs.evaluate(labels, runs, measures=["nDCG", "AP"], depths=[2])
     assert str(report).startswith("System: first beats second (+.37 in nDCG@2).")
     graded = {q: {"d": 2, "x": 1} for q in labels}
+def test_no_run_is_compared_below_the_lists_of_another() -> None:
+    grades, runs = synthetic(long=0.5, short=0.5)
+    # A short list of the other run, and an empty one, change nothing.
+    runs = {"long": runs["long"] | {"q0": [], "q1": ["d0"]}, "short": {q: top[:4] for q, top in runs["short"].items()}}
+    compared = rs.compare(grades, runs, scale="utility", depths=[4, 10], measures=["RA-nWG", "Harm"])
+    decision, deep = decide(compared.report), decide(compared.report, k=10)
+    assert (decision.K, decision.K_from) == (4, "reached")
+    assert decision["K"].text.startswith(f"4, where other lists end; {decision.k_by_run['long']} is advised for long: ")
+    # Empty slots hold no junk, which is no merit.
+    less = compared["short", "Harm@10"]
+    assert (less.difference < -0.1, less.p_adjusted < 0.01, less.verdict) == (True, True, "undecided: shorter lists")
+    assert [line.figures["Harm"].verdict for line in deep.lines] == [None, less.verdict]
+
+
     decision = decide(rs.evaluate(graded, runs, measures=["nDCG", "P(rel=2)"], depths=[1], scale="trec"), k=1)
     assert decision.lines[1].figures["P(rel=2)@1"].verdict == "worse"
     by_chance = rs.evaluate(labels, runs, measures=["BoR", "nDCG"], depths=[2], corpus_size=9)

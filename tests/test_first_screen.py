@@ -218,7 +218,7 @@ def test_the_depth_of_a_measure_is_that_of_its_column_and_no_k_that_was_given(sa
 
 def test_lists_that_end_before_the_k_are_noted_once() -> None:
     runs = {"r": LISTS, "long": {query: [*passages, "d", "e"] for query, passages in LISTS.items()}}
-    note = "No list of r has more than 3 passages: at K = 4 the missing are neither relevant nor junk."
+    note = "No list of r has more than 3 passages: at K = 4 the missing are no hits, no junk and no merit."
     for k, short_lists, times in ((4, "requested", 1), (3, "requested", 0), (4, "returned", 0)):
         shown = str(rs.evaluate(LABELS, runs, depths=[k], short_lists=short_lists))
         assert shown.replace("\n", " ").count(note) == times
@@ -258,12 +258,6 @@ def test_one_query_that_is_left_out_is_one_query() -> None:
     for text in (" ".join(str(shown).split()), " ".join(shown.details().split())):
         assert text.count("1 query of the qrels is missing from run (q0).") == 1
         assert text.count("1 query without labels was left out of run (q4).") == 1
-
-
-def test_one_query_compared_is_one() -> None:
-    labels, runs = {"q": {"a": 5, "b": 1}}, {"x": {"q": ["a"]}, "y": {"q": ["b"]}}
-    for paired, queries in ((True, "1 query"), (False, "1 and 1 query, unpaired")):
-        assert f"\ny compared with x: {queries}\n" in rs.compare(labels, runs, scale="utility", paired=paired).details()
 
 
 def test_a_note_names_a_measure_once_and_only_the_runs_whose_figure_it_is_about() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError, did_you_mean
-from rag_selectivity.evaluation.caveats import AS_JUDGED_BASELINE, equals_placebo, of_strata, of_unequal_labels
+from rag_selectivity.evaluation.caveats import AS_JUDGED_BASELINE, equals_placebo, of_strata, of_unequal_labels, padded
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.inference import detectable
 from rag_selectivity.inference.bootstrap import Bootstrap
@@ -143,7 +143,8 @@ def difference_rows(
             row = _qualified(row, estimates[0].get(str(row.measure)), estimates[1].get(str(row.measure)), testing)
             few_decide = row.test == BOUNDED or (row.p <= 1 - testing.level and tested.turned_by[i] <= TURNED_BY_FEW)
             unequal = of_unequal_labels(names, tables, estimates, row.measure)
-            rows.append(replace(row, caveats=(*((_FEW_DECIDE,) if few_decide else ()), *row.caveats, *unequal)))
+            caveats = (*((_FEW_DECIDE,) if few_decide else ()), *row.caveats, *unequal)
+            rows.append(replace(row, caveats=caveats, by_padding=padded(row, tables)))
     return rows
 
 

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rag_selectivity.figures.figures import Figures
 from rag_selectivity.judged.judged_run import JudgedRun
 from rag_selectivity.judged.token_budget import is_budget, named_top
 from rag_selectivity.measures.base import WHOLE_LIST, Measure, Real
 from rag_selectivity.measures.plan import Plan, cutoffs_in
-from rag_selectivity.measures.utility import Judged
+from rag_selectivity.measures.utility import Harm, Judged
+from rag_selectivity.results.difference import RunDifference
 from rag_selectivity.results.estimate import (
     AS_JUDGED,
     CALIBRATED,
@@ -84,11 +84,6 @@ class LabelFacts:
         tails = None if run.qrels is None or run.qrels.origins is None else run.qrels.origins.tail_ranks
         reach, worst = LabelReach.of(run, depths, found), run.policy.unjudged == "worst"
         return cls(place, reach, tails, controls=run.controls is not None, exhaustive=worst)
-
-    @property
-    def shuffled_among_labels(self) -> dict[int, NDArray[np.bool_]]:
-        """Whether the grades of a placebo are shuffled among the labels, for each depth and query."""
-        return dict(zip(self.place, self.reach.shuffled_among_labels.T & (not self.exhaustive), strict=True))
 
     def closed(self, measure: Measure) -> tuple[int, str | None]:
         """The column of a measure's depth, and how the labels are closed for it (`LabelReach`)."""
@@ -225,6 +220,16 @@ def of_unequal_labels(
     listed = f"{percent(max(shares))} of {first}'s top {depth} are judged and {percent(min(shares))} of {other}'s"
     text = f"{listed}, so the labels favour {first}: grade {other}'s list too."
     return (Caveat(PARTLY_JUDGED, text, SOFT, {FAVOURS: first, "not_graded": other}),)
+
+
+def padded(row: RunDifference, tables: Sequence[Figures]) -> bool:
+    """Whether a run may have less Harm by the empty slots below its lists alone; unknown of a stored table."""
+    if not isinstance(row.measure, Harm):
+        return False
+    # Were every passage junk, Harm would be the share of the slots that hold one.
+    slots = [table.outcome(replace(row.measure, max_grade=5, unjudged="harmful")) for table in tables]
+    filled, other = (math.nan if each is None else float(each.value()[0]) for each in slots)
+    return bool(0 < abs(row.difference) <= np.sign(row.difference) * (filled - other))
 
 
 def equals_placebo(estimate: Estimate) -> bool:

@@ -22,7 +22,6 @@ from rag_selectivity.tables.grades import HIGHEST_LIKELY
 from rag_selectivity.tables.matching import BetterForm, Match, too_few_found
 from rag_selectivity.wording import counted
 
-_EXAMPLES = 3
 #: So many ids are compared: labelled ones of a query, and queries that one side lacks.
 _LABELLED, _UNSHARED = 100, 200
 _EVERY_FORM = IdForm.of(list(FORMS))
@@ -64,8 +63,8 @@ def passages_apart(judged: JudgedRun | None, name: str) -> tuple[list[str], Sele
 
 
 def _few(ids: Iterable[str]) -> str:
-    """The first few of distinct ids in alphabetical order, the same for any partition of the ids."""
-    return examples(nsmallest(_EXAMPLES, ids))
+    """The first three of distinct ids in alphabetical order, the same for any partition of the ids."""
+    return examples(nsmallest(3, ids))
 
 
 class Doubts:
@@ -239,16 +238,12 @@ class Doubts:
         retrieved, passages = Match([pair for pair in self.passages.pairs if not (without and Match([pair]).met)]).sides
         # Passages that are labelled for other queries have the right ids, or the columns are exchanged.
         are_known = len({*self.qrels.passages}.intersection(retrieved)) >= _FEW_LABELLED * len(retrieved)
-        if not fact or (are_known and not self._as_by_chance):
+        sizes = len({*self.qrels.passages}) if self.terms.sizes is None else self.terms.sizes
+        by_chance = float((self.qrels.lengths * self.lists.length / sizes).sum())
+        if not fact or (are_known and self.hits >= _NEAR_CHANCE * by_chance):
             return None
         mend = f"{same}, columns and units (chunks or documents); if they do, give {self._option(EXACT)}"
         return f"{fact}; {self._both(retrieved, passages)}", mend
-
-    @property
-    def _as_by_chance(self) -> bool:
-        """Whether the lists hold hardly more labelled passages than lists that are drawn at random."""
-        sizes = len({*self.qrels.passages}) if self.terms.sizes is None else self.terms.sizes
-        return self.hits < _NEAR_CHANCE * float((self.terms.labels.lengths * self.lists.length / sizes).sum())
 
     def _lists_without(self) -> str:
         """How many lists have no labelled passage in their tops, if many, and the other tops are full of them."""

@@ -122,7 +122,7 @@ class _Evaluation:
         """
         run, deepest = figures.join, int(ranks_in(self.plan).max(initial=0))
         facts = LabelFacts.of(run, self.plan, found)
-        among = facts.shuffled_among_labels
+        among = dict(zip(facts.place, facts.reach.shuffled_among_labels.T & (not facts.exhaustive), strict=True))
         placebos = {} if run.qrels is None else placebos_of(run, self.plan, figures.outcomes, among)
         outcomes = [*figures.outcomes, *(beyond for _, beyond in placebos.values())]
         places = [slicing.places(figures.queries) for slicing in self.slicings]

@@ -317,7 +317,7 @@ def _notes(report: Report, decision: Decision | None, columns: Sequence[Shown]) 
         longest = ((longest_list(run), name) for name, run in report.runs.items())
         short = grouped((k, name) for k, name in longest if 0 < k < decision.K)
         if parts := [f"{enumeration(runs)} has more than {counted(k, 'passage')}" for k, runs in short.items()]:
-            yield f"No list of {enumeration(parts)}: at K = {decision.K} the missing are neither relevant nor junk."
+            yield f"No list of {enumeration(parts)}: at K = {decision.K} the missing are no hits, no junk and no merit."
     if "BoR" in report.absent:
         yield f"No BoR: {report.absent['BoR']}."
     yield from _notes_of_runs(report)

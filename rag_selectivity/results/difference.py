@@ -12,13 +12,13 @@ from rag_selectivity.results.run_report import FEWEST
 
 BETTER, WORSE = "better", "worse"
 NOT_SHOWN, JUDGED_IN_PART, NOT_TESTED = "no difference shown", "undecided: judged in part", "not tested"
-PLACEBO = "undecided: no more than placebos"
+PLACEBO, SHORTER = "undecided: no more than placebos", "undecided: shorter lists"
 #: The verdict on a difference within a slice that has too few queries for one.
 TOO_FEW = f"none: under {FEWEST} queries"
 #: The test of a difference over completions of the labels by people's.
 COMPLETED = "completions"
 #: In the order of the notes below a table.
-VERDICTS = (BETTER, WORSE, JUDGED_IN_PART, PLACEBO, NOT_SHOWN, TOO_FEW, NOT_TESTED)
+VERDICTS = (BETTER, WORSE, JUDGED_IN_PART, PLACEBO, SHORTER, NOT_SHOWN, TOO_FEW, NOT_TESTED)
 
 
 class Moved(Plain):
@@ -77,6 +77,8 @@ class RunDifference(Plain, kw_only=True):
         The queries with the largest differences in either direction.
     equal_to_placebos : bool
         Whether neither figure is shown to differ from its placebo.
+    by_padding : bool
+        Whether the empty slots below one run's lists could be all of the difference (Harm only).
     reason : str or None
         Why the difference is not a finite number; None if it is.
     basis : {"as judged", "with controls", "calibrated"}
@@ -121,6 +123,7 @@ class RunDifference(Plain, kw_only=True):
     moved: tuple[Moved, ...] = ()
     reason: str | None = None
     equal_to_placebos: bool = field(default=False, repr=False)
+    by_padding: bool = field(default=False, repr=False)
     basis: str = AS_JUDGED
     as_judged: float | None = None
     as_judged_interval: Ends | None = None
@@ -138,8 +141,9 @@ class RunDifference(Plain, kw_only=True):
 
         Better and worse need an adjusted p-value of at most 1 − level, and that unjudged passages cannot change the
         sign of the difference: where labels follow the list of one run alone, only the other run can be better. There
-        is no verdict between two figures neither of which is shown to differ from its placebo, and none within a slice
-        over fewer than 20 queries.
+        is no verdict between two figures neither of which is shown to differ from its placebo, none on Harm that empty
+        slots could explain, none against the order of figures that rest on further labels, and none within a slice over
+        fewer than 20 queries.
         """
         if self.test and self.few:
             return TOO_FEW
@@ -147,13 +151,14 @@ class RunDifference(Plain, kw_only=True):
             return NOT_TESTED
         is_shown = self.p_adjusted <= 1 - self.level
         is_better = (self.difference > 0) == bool(self.measure.higher_is_better)
-        better = self.run if is_better else self.baseline
-        if self.unequal is not None and (not is_shown or self.unequal.figures[FAVOURS] == better):
+        better, unequal = self.run if is_better else self.baseline, self.unequal
+        if unequal is not None and (not is_shown or unequal.figures[FAVOURS] == better):
             return JUDGED_IN_PART
-        if not is_shown:
+        # Figures that rest on other labels than the test can contradict it.
+        if not is_shown or (self.value - self.baseline_value) * self.difference <= 0:
             return NOT_SHOWN
-        if self.equal_to_placebos:
-            return PLACEBO
+        if self.equal_to_placebos or self.by_padding:
+            return PLACEBO if self.equal_to_placebos else SHORTER
         if self.possible is not None and self.possible[0] <= 0 <= self.possible[1]:
             return JUDGED_IN_PART
         return BETTER if is_better else WORSE
