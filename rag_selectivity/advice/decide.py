@@ -181,7 +181,10 @@ def _differences(pairs: Pairs, report: Report, measures: Sequence[Measure], test
     if testing.bootstrap is None or not measures:
         return []
     compared = [(a, b) for a, b in pairs if not testing.paired or report.runs[a].queries == report.runs[b].queries]
-    return [x for x in differences(compared, report.runs, measures, testing, report.ground) if x.measure in measures]
+    rows = [x for x in differences(compared, report.runs, measures, testing, report.ground) if x.measure in measures]
+    # With a tail, the figures of the report rest on more labels than the difference.
+    own = ([report[run, row.measure].value for run in (row.run, row.baseline)] for row in rows)
+    return [replace(row, value=one, baseline_value=other) for row, (one, other) in zip(rows, own, strict=True)]
 
 
 def _pair(row: RunDifference) -> Pair:

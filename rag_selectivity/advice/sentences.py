@@ -65,13 +65,11 @@ def which_system(decision: Decision, doubt: str, lacks: Sequence[str], *, judges
     doubtful = [name for name in (first, *beaten) if equals_placebo(figures[name])]
     # A run whose own figure says nothing is no run to be shown against.
     known = [name for name in beaten if first not in doubtful and name not in doubtful]
-    parts = []
+    parts, judged = [], ", as judged" * (best.basis == WITH_TAIL)
     if beaten:
-        gaps = [share(best.value - figures[name].value) for name in beaten]
-        by = gaps[0] if len(set(gaps)) == 1 else f"{gaps[0]} or more"
+        by = share(min(tested[name].difference for name in beaten)) + " or more" * (len(beaten) > 1)
         doubt = "" if known else f", but with shuffled grades the figure of {several(doubtful)} could look the same"
-        where = f" at K = {decision.K}" * any("@" in key for key in decision.lines[0].figures)
-        parts.append(f"{first} beats {several(beaten)} (+{by}{_OF.get(measure.name, f' in {measure}')}){where}{doubt}")
+        parts.append(f"{first} beats {several(beaten)} (+{by}{_OF.get(measure.name, f' in {measure}')}{judged}){doubt}")
     these = counted(best.n, "query", "queries")
     if tied and best.n < FEW:
         parts.append(f"{several([first, *tied])}: {these} cannot tell which is better")
@@ -85,7 +83,8 @@ def which_system(decision: Decision, doubt: str, lacks: Sequence[str], *, judges
     parts += [f"{'open' if parts else 'Open'}: {each.text.rstrip('.')}" for each in unequal.values() if each]
     parts += [f"{several(untested)} {'was' if len(untested) == 1 else 'were'} not tested"] if untested else []
     parts += [f"{enumeration(lacks)}, each a failure"] if lacks else []
-    ends = [f"{first} and {run}: {share(x.difference)}{ends_text(x.low, x.high, share)}" for run, x in tested.items()]
+    # Where they rest on other labels than the figures, their middle can contradict the order of these.
+    ends = [f"{first} minus {run}:{ends_text(each.low, each.high, share)}" for run, each in tested.items()]
     parts += [f"all by {judges} grades"] if judges else []
     more = "; intervals are not corrected" + (", and all of this is as judged" if best.basis == WITH_TAIL else "")
     return Answer("system", f"{'; '.join(parts)}.", bool(known), f"{'; '.join(ends)}{more}.")

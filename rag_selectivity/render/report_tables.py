@@ -234,8 +234,7 @@ def difference_blocks(
         yield table_of(
             of_run,
             ("", "measure"),
-            ("base", "baseline_value"),
-            ("run", "value"),
+            *_figures_of_both(of_run),
             _interval_column(settings),
             ("p Holm", "p_adjusted", p_value),
             ("W/T/L", lambda row: f"{row.wins}/{row.ties}/{row.losses}" if row.wins + row.ties + row.losses else None),
@@ -243,6 +242,11 @@ def difference_blocks(
         )
         yield from _findings(of_run, settings)
         yield from map(Note, notes)
+
+
+def _figures_of_both(rows: Sequence[RunDifference]) -> Sequence[Column]:
+    """The figures of both runs; with labels by people none, since a difference need not be that of its two figures."""
+    return () if any(row.basis == CALIBRATED for row in rows) else (("base", "baseline_value"), ("run", "value"))
 
 
 def _interval_column(settings: Mapping[str, Any]) -> Column:
@@ -296,8 +300,7 @@ def _slice_differences(rows: Sequence[RunDifference], comparison: Comparison) ->
         ("", "measure"),
         ("slice", lambda row: f"{_slice_of(row)}{FEW if row.few else ''}"),
         ("n", lambda row: row.n if row.n == row.n_baseline else f"{row.n:,}, {row.n_baseline:,}"),
-        ("base", "baseline_value"),
-        ("run", "value"),
+        *_figures_of_both(shown),
         _interval_column(comparison.settings),
         ("p Holm", "p_adjusted", p_value),
         ("verdict", lambda row: BLANK if row.few else row.verdict),
