@@ -83,11 +83,11 @@ def test_marks_in_the_table_are_those_of_the_comparison_with_the_baseline(report
         pair = next(pair for pair in decision.pairs if {pair.run, pair.other} == {line.run, "weak"})
         assert line.figures["RA-nWG"].verdict == pair.verdict
     assert line.figures["BoR"].ceiling == report[line.run, "BoR_max@5"].value
-
     # What a larger comparison tests as one family has its verdict wherever it stands.
     whole = rs.compare(grades, runs, corpus_size=5000, scale="utility", depths=range(1, 15))
     figure = next(line for line in decide(whole.report, k=5).lines if line.run == "good").figures["BoR"]
     assert figure.verdict == whole["good", "BoR@5"].verdict == "no difference shown"
+
 
 def test_arms_over_different_queries_are_tested_unpaired(tmp_path, monkeypatch) -> None:
     grades, runs = synthetic(weak=0.1, better=3.0)
@@ -192,12 +192,6 @@ def test_of_runs_with_as_much_evidence_the_least_k_is_advised_whatever_their_ord
     assert (decision.K, decision.best) == (1, "narrow")
 
 
-def test_every_column_that_was_asked_for_is_tested_against_the_baseline() -> None:
-    labels = {f"q{n}": ["d"] for n in range(40)}
-    runs = {"first": {q: ["d", "x"] for q in labels}, "second": {q: ["x", "d"] for q in labels}}
-    report = rs.evaluate(labels, runs, measures=["nDCG", "AP"], depths=[2])
-    assert str(report).startswith("System: first beats second (+.37 in nDCG@2).")
-    graded = {q: {"d": 2, "x": 1} for q in labels}
 def test_no_run_is_compared_below_the_lists_of_another() -> None:
     grades, runs = synthetic(long=0.5, short=0.5)
     # A short list of the other run, and an empty one, change nothing.
@@ -212,6 +206,12 @@ def test_no_run_is_compared_below_the_lists_of_another() -> None:
     assert [line.figures["Harm"].verdict for line in deep.lines] == [None, less.verdict]
 
 
+def test_every_column_that_was_asked_for_is_tested_against_the_baseline() -> None:
+    labels = {f"q{n}": ["d"] for n in range(40)}
+    runs = {"first": {q: ["d", "x"] for q in labels}, "second": {q: ["x", "d"] for q in labels}}
+    report = rs.evaluate(labels, runs, measures=["nDCG", "AP"], depths=[2])
+    assert str(report).startswith("System: first beats second (+.37 in nDCG@2).")
+    graded = {q: {"d": 2, "x": 1} for q in labels}
     decision = decide(rs.evaluate(graded, runs, measures=["nDCG", "P(rel=2)"], depths=[1], scale="trec"), k=1)
     assert decision.lines[1].figures["P(rel=2)@1"].verdict == "worse"
     by_chance = rs.evaluate(labels, runs, measures=["BoR", "nDCG"], depths=[2], corpus_size=9)

@@ -46,8 +46,8 @@ def decide(
         From `evaluate`, with its lists. Its level, clusters, controls and labels by people are used.
     k : int, optional
         The K that is used in production. Default: of live retrievals, what was shown at most; else the one that
-        `which_k` advises for the run with the most evidence at its own K; without advice 10, or the longest list if
-        that is shorter.
+        `which_k` advises for the run with the most evidence at its own K, or the last rank that the lists of all runs
+        reach if that is less; without advice 10, or the longest list if that is shorter.
     baseline : str, optional
         The run that the table compares with. Default: the first one.
     paired : bool
@@ -103,7 +103,7 @@ def decide(
     ranking = evidence if isinstance(evidence, RANWG) or first.needs_corpus_size else first
     at_k = _report_at(report, judged, _measures(report, success, ranking, depth), depth)
     trust = trust_of(at_k)
-    source = "assumed" if source == "advised" and trust.standing == NOTHING else source
+    source = "assumed" if source in ("advised", "reached") and trust.standing == NOTHING else source
     columns = list(dict.fromkeys([ranking.taken_at(depth), *_shown(each.taken_at(depth) for each in at_k.measures)]))
     # What was asked for at another depth stays there.
     asked = _shown(each for each in report.measures if each.at not in (None, depth))
@@ -213,11 +213,11 @@ def _verdicts(
     return {
         **{(run, measure): verdict for run, verdict in ranked.items() for measure in shared},
         **{(row.run, row.measure): row.verdict for row in as_family(rows, testing)[0]},
+        # What a comparison tests has one verdict wherever it stands.
+        **{(row.run, row.measure): row.verdict for row in compared if row.measure not in shared},
     }
 
 
-        # What a comparison tests has one verdict wherever it stands.
-        **{(row.run, row.measure): row.verdict for row in compared if row.measure not in shared},
 def _figures(
     at_k: Report, report: Report, run: str, columns: Sequence[Measure], verdicts: Mapping[tuple[str, Measure], str]
 ) -> dict[str, RunFigure]:
@@ -251,7 +251,7 @@ def _answers(
     is_unequal = {pair.verdict for pair in decision.pairs if pair.run == best} == {JUDGED_IN_PART}
     told = is_believed or (is_unequal and not (most_fail or trust.ids_apart))
     yield sentences.which_system(decision, "" if told else doubt, sentences.without_lists(at_k), judges=judges)
-    about = leader if decision.K_from == "advised" and not fails else best
+    about = leader if decision.K_from in ("advised", "reached") and not fails else best
     yield sentences.which_k(decision, at_k, about, fails, "" if is_believed else doubt, judges=judges)
     # The candidates of a run that is tied with the best tell more than none.
     tied = (pair.other for pair in decision.pairs if pair.run == best and not pair.apart)

@@ -86,8 +86,8 @@ def which_system(decision: Decision, doubt: str, lacks: Sequence[str], *, judges
     # Where they rest on other labels than the figures, their middle can contradict the order of these.
     ends = [f"{first} minus {run}:{ends_text(each.low, each.high, share)}" for run, each in tested.items()]
     parts += [f"all by {judges} grades"] if judges else []
-    more = "; intervals are not corrected" + (", and all of this is as judged" if best.basis == WITH_TAIL else "")
-    return Answer("system", f"{'; '.join(parts)}.", bool(known), f"{'; '.join(ends)}{more}.")
+    more = "; ".join([*ends, f"intervals are not corrected{judged}"])
+    return Answer("system", f"{'; '.join(parts)}.", bool(known), f"{more}.")
 
 
 def without_lists(report: Report) -> list[str]:
@@ -119,7 +119,7 @@ def which_k(decision: Decision, at_k: Report, run: str, fails: str, doubt: str, 
     """
     depth, advised = decision.K, decision.k_by_run[run]
     unlabelled = unlabelled_share(at_k.runs[run].figures.join, depth)
-    taken = f" as {decision.K_from}" if decision.K_from in ("given", "shown") else ""
+    taken = {"given": " as given", "shown": " as shown", "reached": ", where other lists end"}.get(decision.K_from, "")
     is_another = bool(taken) and (depth != advised.value or advised.open)
     why = fails or f"{doubt[:1].lower()}{doubt[1:]}" or advised.reason
     if fails or advised.value is None or doubt:

@@ -13,7 +13,7 @@ from rag_selectivity.results.estimate import CALIBRATED, LEVELS, SOFT, STRONG, W
 from rag_selectivity.results.provenance import CHECKED, NOTHING, UNCHECKED, Provenance, Trust
 from rag_selectivity.results.report import Report
 from rag_selectivity.trust.agreement import TOO_FEW
-from rag_selectivity.wording import counted, ends_text, enumeration, number, percent, several
+from rag_selectivity.wording import counted, ends_text, enumeration, number, percent
 
 #: How the passages of labels were chosen.
 WAYS = {
@@ -36,7 +36,7 @@ def trust_of(report: Report) -> Trust:
     figures, known = list(_figures(report)), report.provenance
     apart = next(filter(None, (run.input.get("ids_apart") for run in report.runs.values())), None)
     standing, answer = _concluded(report, figures, apart)
-    verdict = _verdict(report, figures, standing, answer) if report.runs else ""
+    verdict = _verdict(report, standing, answer) if report.runs else ""
     facts = (*_of_origin(known, _closed(figures)), *_of_checks(report, figures))
     text = " ".join(filter(None, [verdict, *facts]))
     # Agreement over all pairs does not check a judge: its errors may differ between the runs.
@@ -138,7 +138,7 @@ def _beats_chance(report: Report, figures: _Figures) -> str:
     return f"{who} chance {bits}" if least >= 0.1 else f"{who} chance"
 
 
-def _verdict(report: Report, figures: _Figures, standing: str, answer: str) -> str:
+def _verdict(report: Report, standing: str, answer: str) -> str:
     """What may be concluded, and the facts behind it in a second sentence."""
     known, depth, runs = report.provenance, nearest_depth(report.depths), report.runs
     if standing == UNCHECKED and known is not None and known.only_expected:
@@ -149,13 +149,6 @@ def _verdict(report: Report, figures: _Figures, standing: str, answer: str) -> s
     if shares := [cell.value for cell in judged if cell is not None and not math.isnan(cell.value)]:
         ends = dict.fromkeys(percent(share).replace(".0%", "%") for share in (min(shares), max(shares)))
         facts += f" cover{'s' * facts.startswith('1 label ')} {' to '.join(ends)} of the top {depth}"
-    # PROC and %PROC stand in no table of the first screen.
-    alike = [(run, str(m)) for run, m, x in figures if "PROC" not in m.name and _has(x, EQUALS_PLACEBO)]
-    if standing != NOTHING and alike:
-        names, measures = (list(dict.fromkeys(each)) for each in zip(*alike, strict=True))
-        which = f"{len(alike)} figures" if len(measures) > 1 else measures[0]
-        of = f" of {several(names)}" if len(names) < len(runs) else ""
-        facts += f"; if the grades were shuffled, {which}{of} could be as high"
     if known is not None and known.judges:
         checked = known.agreement and counted(known.agreement.n, "grade")
         who = f"people checked only {checked} of" if checked else "no person has checked"

@@ -134,7 +134,8 @@ class Advice:
     leader : str
         The run with the most evidence at its own K; of several with as much, the one with the least K.
     K : int
-        That of the leader; without one 10, or the longest list if that is shorter.
+        That of the leader, or the last rank that the lists of all runs reach if that is less; without advice 10, or the
+        longest list if that is shorter.
     """
 
     curves: Mapping[str, EvidenceCurve]
@@ -154,13 +155,23 @@ class Advice:
         most = [name for name in judged if evidence[name] >= max(evidence.values()) - _SAME]
         leader = min(most, key=lambda name: by_run[name].value or 0)
         longest = max(int(run.returned.max(initial=1)) for run in judged.values())
-        return cls(curves, by_run, leader, by_run[leader].value or min(_USUAL_K, longest))
+        # Below the end of another run's lists, only empty slots are compared.
+        ends = filter(None, (end_of_lists(run) for name, run in judged.items() if name != leader))
+        return cls(curves, by_run, leader, min([by_run[leader].value or min(_USUAL_K, longest), *ends]))
 
     def taken(self, given: int | None, shown: int | None) -> tuple[int, Source]:
         """The K of a decision, and where it comes from; `shown` is the most that live retrievals showed."""
         if shown and given in (None, shown):
             return shown, "shown"
-        return (int(given), "given") if given else (self.K, "advised" if self.by_run[self.leader].value else "assumed")
+        advised = self.by_run[self.leader].value
+        source: Source = "assumed" if not advised else "advised" if advised == self.K else "reached"
+        return (int(given), "given") if given else (self.K, source)
+
+
+def end_of_lists(judged: JudgedRun) -> int:
+    """The last rank down to which at least half of the lists with any passage go; 0 without one."""
+    lengths = judged.returned
+    return int(np.quantile(lengths[lengths > 0], 0.5, method="higher")) if lengths.any() else 0
 
 
 def _advised(judged: JudgedRun, measure: Evidence, curve: EvidenceCurve, bootstrap: Bootstrap | None) -> AdvisedK:
@@ -184,8 +195,7 @@ def _advised(judged: JudgedRun, measure: Evidence, curve: EvidenceCurve, bootstr
         low, high = (max(1, int(end)) for end in ends)
     reason = "flat: each rank holds about as much as the first" if flat else f"each further rank adds {brings}"
     reached, labelled, lengths = max(value, high or 0), labelled_down_to(judged, measure), judged.returned
-    # Lists end where fewer than half of those with any passage go on.
-    listed = int(np.quantile(lengths[lengths > 0], 0.5, method="higher")) if lengths.any() else 1
+    listed = end_of_lists(judged)
     is_whole = judged.corpus_size is not None and listed >= int(judged.corpus_size.min())
     if labelled and labelled < listed and reached >= labelled:
         last = min(labelled + FOLLOWING, int(lengths.max()))

@@ -53,6 +53,7 @@ _K_FROM = {
     "given": "the given K",
     "shown": "the most that was shown",
     "advised": "the K that is advised for the run with the most evidence",
+    "reached": "the last rank that the lists of all runs reach",
     "assumed": "assumed, since no K was given or advised",
 }
 
@@ -108,8 +109,7 @@ def first_screen(report: Report, *, baseline: str | None = None, paired: bool = 
     if decision is None:
         heading += f", {counted(report.evaluated, 'query', 'queries')}"
     elif len(runs) > 1:
-        is_seen = decision.measure in {each.measure for column in columns for each in column.figures.values()}
-        heading += f", by {decision.measure}{'' if is_seen else ' of the first answer'}"
+        heading += f", by {decision.measure}"
     notes = _notes(report, decision, columns)
     return FirstScreen(answers, heading, runs, columns, _facts(report, decision), tuple(notes))
 

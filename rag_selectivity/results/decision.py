@@ -20,7 +20,7 @@ QUESTIONS: Mapping[Code, str] = {
     "trust": "May I believe it?",
 }
 #: Where the K of a decision comes from.
-Source = Literal["given", "shown", "advised", "assumed"]
+Source = Literal["given", "shown", "advised", "reached", "assumed"]
 
 
 class Answer(Plain):
@@ -177,8 +177,9 @@ class Decision(Result):
     ----------
     K : int
         The depth of every figure in it.
-    K_from : {"given", "shown", "advised", "assumed"}
-        Given by the user, advised for the run with the most evidence, or assumed because nothing was advised.
+    K_from : {"given", "shown", "advised", "reached", "assumed"}
+        Given by the user; shown by live retrievals; advised for the run with the most evidence; the last rank that the
+        lists of all runs reach, if that is less; or assumed because nothing was advised.
     measure : Measure
         What ranks the runs, with its depth: RA-nWG on the utility scale, else Success.
     baseline : str
