@@ -279,11 +279,6 @@ def test_a_row_names_a_caveat_of_both_runs_once_and_a_comparison_is_no_report(tm
         explain(tmp_path / "x.json")
 
 
-def test_the_trust_in_one_label_is_in_the_singular() -> None:
-    text = rs.evaluate({"q": {"a": 1}}, {"q": ["a"]}, scale="utility").trust.verdict
-    assert "1 label that does not say who gave it covers" in text
-
-
 def test_unjudged_passages_do_not_make_a_run_cleaner() -> None:
     # The second list is better only if what nobody judged is harmless.
     qrels = {f"q{i}": {"a": 5, "b": 4, "c": 1, "d": 2, "e": 1} for i in range(40)}

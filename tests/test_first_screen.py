@@ -72,8 +72,8 @@ def test_the_table_has_five_columns_at_the_k_of_the_decision(report) -> None:
     decision = decide(report)
     assert f"\nAt K = {decision.K}, by {decision.measure}\n" in text
     # What is tested is as judged, and is said with the figure that was tested.
-    assert f"(+{share(min(pair.difference for pair in decision.pairs if pair.apart))}" in text
-    assert " of the evidence, as judged" in text
+    gap = share(min(pair.difference for pair in decision.pairs if pair.apart))
+    assert f"(+{gap} of the evidence, as judged)" in text
     said = [" ".join(answer.text.split()) for answer in decision.answers]
     assert answers_of(text) == dict(zip(ANSWERS, said, strict=True))
     header, *rows = table_of(text)
@@ -101,6 +101,7 @@ def test_details_have_the_first_screen_and_everything_else(report) -> None:
         assert f"\n{name}: 60 queries, N = 1,000, utility scale\n" in whole
     assert ("RA-nWG [95%]" in whole, "RA-nWG [95%]" in str(report)) == (True, False)
     assert " of the evidence down to rank 30; " in answers_of(str(report))["Loss"]
+    assert "best evidence shown down to rank 30" in report._repr_html_()
 
 
 @pytest.mark.parametrize("options", [(), ("--baseline", "bm25")])

@@ -68,8 +68,10 @@ class Shown:
 
     @property
     def subtitle(self) -> str:
-        """What the measure is, in a few words."""
-        return _SUBTITLES.get(self.name, "")
+        """What the measure is, in a few words, and the rank down to which passages were drawn for it."""
+        caveats = (caveat for figure in self.figures.values() for caveat in figure.estimate.caveats)
+        reach = next((f" down to rank {x.figures['last_rank']}" for x in caveats if "last_rank" in x.figures), "")
+        return f"{_SUBTITLES.get(self.name, '')}{reach}".strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +129,6 @@ def decided_on(report: Report, *, baseline: str | None = None, paired: bool = Tr
 
 
 def _decided(report: Report, baseline: str | None, paired: bool) -> Decision | str:
-    judged = [run.judged for run in report.runs.values() if run.judged is not None]
-    if not judged or len(judged) < len(report.runs):
-        return "a decision needs the lists of the runs, and this report holds figures alone"
     # The depth of a measure is no K that was given.
     is_given = len(report.depths) == 1 and any(x.at is None and not x.takes_whole_lists for x in report.measures)
     try:
