@@ -269,16 +269,15 @@ class _Drawn:
         if len(known) < _MOST * len(values):
             return Completed(reason=outcome.reasons[0])
         value, form = quantile(known, 0.5), outcome.aggregate.form
-        bounds = own = outcome.ends_at(0) if form == "mean" else None
-        if own is None and form != "bits" and len(resampled) and resampled.min() >= 0:
-            bounds = (0.0, math.inf)
+        own = outcome.ends_at(0) if form == "mean" else None
+        positive = form != "bits" and len(resampled) > 0 and resampled.min() >= 0
+        least, most = own or (0.0 if positive else -math.inf, math.inf)
 
         def around(of: FloatArray) -> tuple[float, float]:
             if not len(of):
                 return math.nan, math.nan
             low, high = stretched_ends(of, value, self.bootstrap.level, self.stretch)
-            low, high = min(low, value), max(high, value)
-            return (low, high) if bounds is None else (max(low, bounds[0]), min(high, bounds[1]))
+            return max(min(low, value), least), min(max(high, value), most)
 
         low, high = around(resampled)
         if own is not None and low == high and value in own:

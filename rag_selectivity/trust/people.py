@@ -340,10 +340,8 @@ def _placed(people: Qrels, labels: Qrels, form: IdForm, notes: list[str]) -> tup
         both = f"the labels by people have queries {examples(people.queries)}, the judge's {examples(labels.queries)}"
         raise InputError(f"no pair was graded by both: {both}; do both use the same ids?")
     if len(unused):
-        first = f"query {people.queries[people.query[unused[0]]]!r}, passage {people.passages[unused[0]]!r}"
-        notes.append(
-            f"{counted(len(unused), 'label')} by people not used, since no judge graded the pair, such as {first}"
-        )
+        first = f"such as query {people.queries[people.query[unused[0]]]!r}, passage {people.passages[unused[0]]!r}"
+        notes.append(f"{counted(len(unused), 'label')} by people not used, since no judge graded the pair, {first}")
     if len(known) >= _MANY_ALIKE and (people.grade[known] == labels.grade[rows[known]]).all():
         alike = f"all {len(known):,} labels by people equal the judge's grades"
         notes.append(f"{alike}: check that {where} is not a file of the judge's labels")

@@ -15,11 +15,11 @@ from rag_selectivity.wording import counted
 
 #: The spreads of the query effect, equally likely: a few hundred labels cannot tell it, and it differs by collection.
 SPREADS = (0.1, 0.7, 1.3, 2.0)
-#: Pseudo-labels a grade where the labels are dense, and in all where they are few.
-LISTED_PRIOR, SPARSE_PRIOR = 0.1, 2.0
+#: Pseudo-labels a grade where the labels are dense, and in all where they are few; labels that a draw gives a stratum.
+LISTED_PRIOR, SPARSE_PRIOR, _ENOUGH = 0.1, 2.0, 5
 _NODES, _NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(7)
 _NODE_WEIGHTS = _NODE_WEIGHTS / _NODE_WEIGHTS.sum()
-_TILT_ROUNDS, _RAKE_ROUNDS, _NEWTON_ROUNDS = 8, 3, 6
+_TILT_ROUNDS, _RAKE_ROUNDS, _NEWTON_ROUNDS, _TILTING_ROUNDS = 8, 3, 6, 20
 #: Keeps a gamma draw that underflows from becoming a share of exactly 0, by which nothing can be divided.
 _LEAST_SHARE = 1e-12
 #: Pseudo-labels a grade for the judge's own grades of passages that it did not grade.
@@ -123,13 +123,11 @@ class Strata:
 
         def model(of: IntArray, label: IntArray, prior: FloatArray, stands_for: FloatArray) -> Model:
             rows = part.counted
-            columns = labels.query[rows], of[rows], label[rows], stands_for[rows]
-            return Model(*columns, prior, steps, len(labels), counts)
+            return Model(labels.query[rows], of[rows], label[rows], stands_for[rows], prior, steps, counts)
 
         part = ground
         draft = model(stratum, human, np.zeros((strata, number)), weight)
-        stands_for = np.bincount(stratum[kept], minlength=strata).astype(np.float64)
-        stands_for += np.bincount(stratum[ground.in_tail], open_of_a_label[ground.in_tail], strata)
+        stands_for = np.bincount(stratum[kept], 1.0 + open_of_a_label[kept], strata).astype(np.float64)
         missing = _of_one_query(draft) or missing
         prior = stratified_prior(draft.counts, stands_for, np.repeat(listed, number))
         if queries is not None:
@@ -273,7 +271,6 @@ class Model:
     Attributes
     ----------
     query : int64[pairs]
-        From 0 to `queries` − 1.
     stratum : int64[pairs]
     label : int64[pairs]
         The position of the person's grade among the levels; −1 where nobody labelled the pair.
@@ -283,7 +280,6 @@ class Model:
         Pseudo-labels.
     steps : float64[levels]
         How far a level is above not relevant, in the units of the query effect: 0, then 1, 2, …
-    queries : int
     counting : float64[queries]
         How much each query counts. The shares of a stratum are then weighted, so that a weighted mean is right also
         where heavy queries have other grades than light ones.
@@ -295,7 +291,6 @@ class Model:
     stands_for: FloatArray
     prior: FloatArray
     steps: FloatArray
-    queries: int
     counting: FloatArray
 
     @cached_property
@@ -319,7 +314,7 @@ class Model:
         known = self.label >= 0
         cell = self.query[known] * len(self.prior) + self.stratum[known]
         cells, number = np.unique(cell, return_counts=True)
-        steps = np.bincount(self.query[known], self.steps[self.label[known]], self.queries).astype(np.float64)
+        steps = np.bincount(self.query[known], self.steps[self.label[known]], len(self.counting)).astype(np.float64)
         return cells // len(self.prior), cells % len(self.prior), number, steps
 
     def draw(self, random: np.random.Generator, extra: IntArray) -> tuple[IntArray, IntArray]:
@@ -343,21 +338,21 @@ class Model:
         spread = SPREADS[int(random.integers(len(SPREADS)))]
         base = _with_mean(shares, spread, self.steps)
         mode, deviation = self._query_effects(base, spread)
-        effect = mode + deviation * random.standard_normal(self.queries)
+        effect = mode + deviation * random.standard_normal(len(self.counting))
 
         # What is open by query × stratum, stratum first, and which of these cells each pair without a label is in.
         rows, more = np.flatnonzero(self.label < 0), extra.T.ravel()
-        cell = self.stratum[rows] * self.queries + self.query[rows]
+        cell = self.stratum[rows] * len(self.counting) + self.query[rows]
         number = more + np.bincount(cell, minlength=len(more))
         every, back = np.flatnonzero(number), (np.cumsum(number > 0) - 1)[cell]
-        query, counted = every % self.queries, number[every].astype(np.float64)
+        query, counted = every % len(self.counting), number[every].astype(np.float64)
         counted *= np.maximum(self.counting[query], _LEAST_SHARE)
-        chances = _raked(base, shares, every // self.queries, effect[query], self.steps, counted)
+        chances = _raked(base, shares, every // len(self.counting), effect[query], self.steps, counted)
 
         levels = self.label.copy()
         cumulative = np.cumsum(chances[:, :-1], axis=1)[back]
         levels[rows] = (random.random(len(back))[:, None] > cumulative).sum(axis=1)
-        extra_levels = np.zeros((self.queries, self.prior.shape[1]), np.int64)
+        extra_levels = np.zeros((len(self.counting), self.prior.shape[1]), np.int64)
         if more.any():
             np.add.at(extra_levels, query, random.multinomial(more[every], chances))
         return levels, extra_levels
@@ -366,15 +361,15 @@ class Model:
         """The mode of each query's effect given its known labels, and the deviation of its normal approximation."""
         query, stratum, number, given = self._given
         precision = 1.0 / spread**2
-        mode: FloatArray = np.zeros(self.queries)
+        mode: FloatArray = np.zeros(len(self.counting))
         shares, powers = base[stratum], np.vander(self.steps, 3, increasing=True)
         for _ in range(_NEWTON_ROUNDS):
             tilted = shares * np.exp(mode[:, None] * self.steps)[query]
             total, first, second = (tilted @ powers).T
             mean = first / total
             variance = second / total - mean**2
-            curvature = precision + np.bincount(query, number * variance, minlength=self.queries)
-            slope = given - np.bincount(query, number * mean, minlength=self.queries) - precision * mode
+            curvature = precision + np.bincount(query, number * variance, minlength=len(self.counting))
+            slope = given - np.bincount(query, number * mean, minlength=len(self.counting)) - precision * mode
             # A full step can overshoot where one label of a rare grade pulls; half the range is always enough.
             mode = mode + np.clip(slope / curvature, -1.5, 1.5)
         return mode, 1.0 / np.sqrt(curvature)
@@ -413,16 +408,26 @@ def _raked(
 def stratified_prior(counts: FloatArray, stands_for: FloatArray, listed: BoolArray) -> FloatArray:
     """Pseudo-labels for each stratum: .1 a grade in the lists; elsewhere two, spread as all labels elsewhere are.
 
+    A stratum with fewer labels than a draw gives it leans on what people say of the same grade of the judge in all
+    places, tilted so that all strata elsewhere together still have the shares of all labels there (Deming and Stephan
+    1940). Else passages of a rare grade, of which a uniform sample has a label or two, would count like the rest.
+
     Parameters
     ----------
     counts : float64[strata, levels]
-        The known labels.
+        The known labels; the strata of a place follow each other, one for each grade of the judge.
     stands_for : float64[strata]
         How many passages each stratum stands for.
     listed : bool[strata]
         Whether it is a part of the lists that the figure measures.
     """
-    weight = np.where(listed, 0.0, stands_for / np.maximum(counts.sum(axis=1), 1.0))
-    number, pooled = counts[~listed].sum(), weight @ counts
-    spread = (number * (pooled / np.maximum(pooled.sum(), _LEAST_SHARE)) + 1.0) / (number + len(pooled))
+    levels, weight, labels = counts.shape[1], np.where(listed, 0.0, stands_for), counts.sum(axis=1)
+    number, pooled = counts[~listed].sum(), weight / np.maximum(labels, 1.0) @ counts
+    shares = (number * (pooled / np.maximum(pooled.sum(), _LEAST_SHARE)) + 1.0) / (number + levels)
+    alike = counts.reshape(-1, levels, levels).sum(axis=0) + SPARSE_PRIOR * shares
+    for _ in range(_TILTING_ROUNDS):
+        alike *= shares / np.maximum(weight.reshape(-1, levels).sum(axis=0) @ alike, _LEAST_SHARE)
+        alike /= alike.sum(axis=1, keepdims=True)
+    own = np.minimum(labels / _ENOUGH, 1.0)[:, None]
+    spread = own * shares + (1.0 - own) * np.tile(alike, (len(counts) // levels, 1))
     return np.where(listed[:, None], LISTED_PRIOR, SPARSE_PRIOR * spread)
