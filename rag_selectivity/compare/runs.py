@@ -20,6 +20,7 @@ from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import compared_depths, compared_measures, need_other_lists
 from rag_selectivity.results.report import Comparison, Report, SliceDifferences
 from rag_selectivity.tables.cells import check_number, check_whole
+from rag_selectivity.wording import counted
 
 #: Runs that share less than this share of their queries are compared query by query only if the user asks for it.
 LEAST_SHARED = 0.5
@@ -115,6 +116,9 @@ def compare(
         judged[base].refuse_weights("an unpaired comparison")
     slicings = slicings_of(by, judged, ids=ids)
     judged, notes = _over_shared_queries(judged, base, paired, missing_query)
+    for of_run in joined.notes.values():
+        # Over which queries the figures are is said with the figures.
+        of_run += notes
     notes += weights_notes(judged[base])
     notes += ["W/T/L and the largest differences are of single queries, without weights"] * bool(judged[base].weights)
     if measures is None:
@@ -183,19 +187,15 @@ def _over_shared_queries(
             mend = "compare them with paired=False (-c intervals.unpaired=true)"
             raise InputError(f"no query is in all of the runs {', '.join(judged)}: {mend}")
         if left_out := int((~by_all).sum()):
-            notes.append(f"{left_out} queries are left out, since not every run has them")
+            what = counted(left_out, "query is", "queries are")
+            notes.append(f"of all runs {what} left out, since not every run has each of them")
         return {name: run.over(by_all) for name, run in judged.items()}, notes
     for name, mask in has.items():
-        lacking, shared = int((~mask).sum()), int((mask & has[base]).sum())
+        shared = int((mask & has[base]).sum())
         if not paired and name != base and shared:
             notes.append(f"{name} and {base} share {shared} queries; the comparison treats these as different queries")
         if paired and missing_query is None and shared < LEAST_SHARED * int((mask | has[base]).sum()):
             raise InputError(_few_shared(judged, name, base))
-        if paired and lacking:
-            notes.append(
-                f"{name} lacks {lacking} of the {len(mask)} queries; they count as its failures, but Harm and Judged "
-                f"leave them out"
-            )
     return judged if paired else {name: run.over(has[name]) for name, run in judged.items()}, notes
 
 
