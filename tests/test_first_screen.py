@@ -168,18 +168,6 @@ def test_without_a_label_that_counts_each_line_still_says_something() -> None:
     assert all(answers.values())
 
 
-def test_equal_weights_change_no_answer_and_are_named() -> None:
-    text = str(rs.evaluate(LABELS, {"r": LISTS}, corpus_size=50, weights=dict.fromkeys(LABELS, 2.0)))
-    assert answers_of(text) == answers_of(str(rs.evaluate(LABELS, {"r": LISTS}, corpus_size=50)))
-    assert text.count("weighted by weights") == 1
-
-
-def test_the_only_depth_that_was_asked_for_is_the_k() -> None:
-    report = rs.evaluate(LABELS, {"r": LISTS}, corpus_size=50, depths=[2])
-    assert "At K = 2" in str(report)
-    assert answers_of(str(report))["K"].startswith("2")
-
-
 def test_the_measures_that_were_asked_for_are_shown() -> None:
     report = rs.evaluate(LABELS, {"r": LISTS}, measures=["nDCG@2", "AP"])
     header, row = table_of(str(report))

@@ -12,13 +12,11 @@ JUNK = {"q1": {"d1": 1, "d2": 1}, "q2": {"d3": 1}}
 LISTS = {"q1": ["d1", "d2", "x"], "q2": ["x", "d3", "d4"]}
 EMPTY = {"q1": [], "q2": []}
 CASES = {
-    "all there": (GRADED, LISTS),
     "nothing but junk": (JUNK, LISTS),
     "nothing judged": ({"q1": {}, "q2": {}}, LISTS),
     "one query": ({"q1": GRADED["q1"]}, LISTS),
     "empty lists": (GRADED, EMPTY),
     "one empty list": (GRADED, {"q1": [], "q2": ["d3"]}),
-    "one query with an empty list": ({"q1": GRADED["q1"]}, {"q1": []}),
     "junk and empty lists": (JUNK, EMPTY),
 }
 MEASURES = ["Success", "BoR", "BoR_max", "lambda", "RA-nWG", "PROC", "%PROC", "Harm", "nDCG", "IPrec"]

@@ -27,6 +27,20 @@ def test_a_gate_is_checked_and_the_page_is_written(folder) -> None:
     assert "Gates failed" not in (folder / "page.html").read_text()
 
 
+def test_a_page_with_a_baseline_holds_all_differences_and_what_they_rest_on(folder) -> None:
+    (folder / "dense.trec").write_text("q1 Q0 d1 1 2 r\nq2 Q0 d3 2 1 r\n")
+    (folder / "by.csv").write_text("query_id,kind\nq1,long\nq2,short\n")
+    options = ("--baseline", "bm25", "--by", "by.csv", "-c", "rules.unjudged=worst")
+    assert page(folder, "dense.trec", *options).returncode == 0
+    text = (folder / "page.html").read_text()
+    for said in ("dense compared with bm25: 2 queries", "dense compared with bm25 by kind", '<th scope="col">p Holm'):
+        assert said in text
+    assert " · unjudged=worst · " in text
+    assert "95% intervals of 5,000 resamples, seed 7" in text
+    # The curve of precision over recall stands once for each run, and not in each slice.
+    assert text.count(">IPrec@0.1<") == 2
+
+
 def test_a_page_has_no_other_format(folder) -> None:
     refused = page(folder, "--format", "json")
     assert refused.returncode == 2

@@ -46,6 +46,8 @@ def test_a_range_and_what_has_no_direction_make_no_figure_the_best() -> None:
     assert [cells[1] for cells in rows(report.to_latex())] == ["Harm@2", *["0.500 to 1.000", "0.000", "0.500 to 1.000"]]
     assert "bold" not in report.to_latex().replace(r"\textbf", "bold")
     assert "Caveats: closed-labels, partly-judged (rag-selectivity explain)." in report.to_latex()
+    worst = rs.evaluate(labels, RUNS, scale="utility", measures=["Harm@2"], unjudged="worst").to_latex()
+    assert "relevant from grade 4, unjudged=worst." in worst
 
 
 def test_the_baseline_names_the_systems_that_are_worse_than_it() -> None:

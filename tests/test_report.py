@@ -42,17 +42,13 @@ def test_json_follows_its_schema(report) -> None:
     assert cell["value"] == pytest.approx(report["good", "BoR@1"].value)
     assert (cell["n"], cell["n_total"]) == (2, 3)
     assert data["runs"]["bad"]["measures"]["BoR@1"]["value"] is None
-    assert list(data["runs"]["good"]["measures"])[:2] == ["Success@1", "Success@2"]
     fingerprint, per_query = (data["runs"]["good"][name] for name in ("fingerprint", "per_query"))
     assert (fingerprint["scale"], fingerprint["pool"], fingerprint["passages_of"]) == ("utility", False, None)
     assert fingerprint["policy"]["missing_query"] == "fail"
     assert per_query["queries"] == ["q1", "q2", "q3"]
-    assert per_query["corpus_size"] == 1000
-    assert len(set(per_query["labels"])) == 3
     assert per_query["parts"]["Success@1"] == [[1, 1, None]]
     assert per_query["parts"]["BoR@1"] == ["Success@1[0]", [0.001, 0.001, None], [0.999, 0.999, None]]
     assert per_query["parts"]["BoR_max@1"] == ["BoR@1[1]", "BoR@1[2]"]
-    assert data["runs"]["bad"]["per_query"]["parts"]["Success@1"] == [[0, 0, None]]
 
 
 def test_per_query_rows_show_success_and_never_a_per_query_bor(report) -> None:

@@ -129,10 +129,9 @@ def evaluate(
     if k is None and deciding["k"] is None:
         # What live retrievals showed is the K of production; what a stored report was about is compared at its K.
         deciding["k"] = retrieved.depths[-1] if retrieved.depths else then and then.K
-    compared = baseline is not None and not printer.is_page
     at_budgets = bool(budgets_of(measure))
     lengths = tokens_of(tokens, given.tokenizer)
-    is_costed = bool(costs or (tokens is not None and not at_budgets and (printer.is_page or compared)))
+    is_costed = bool(costs or (tokens is not None and not at_budgets and (printer.is_page or baseline is not None)))
     # Costs and pages read the lists too; standard input can be read once.
     lists = retrieved.runs
     are_small = sum(file.stat().st_size for file in runs.values() if file.is_file()) <= _HELD
@@ -160,18 +159,24 @@ def evaluate(
         **rules.chosen(),
     }
     usual = _of_page(retrieved, scale, form, size) if printer.is_page else [DEFAULT_MEASURES]
-    shared["measures"] = None if compared and not measure else [*(measure or usual), *gates.measures]
-    shared["depths"] = depths = depths or retrieved.depths
-    # With its K, the decision finds its figures in the report, and a later report finds them in its file.
-    if deciding["k"] or (not compared and (printer.is_page or depths is None)):
-        at = depths or (depths_of_comparison if compared else usual_depths)
-        shared["depths"] = partial(depths_with_k, depths=at, k=deciding["k"], measures=shared["measures"] or ())
-    if compared:
-        shared |= {"paired": not given.unpaired, "draws": given.draws, "power": given.power}
-        result: Any = rs.compare(retrieved.qrels, lists, baseline=str(baseline), **shared)
+    depths = depths or retrieved.depths
+
+    def asked(*, tested: bool) -> dict[str, Any]:
+        """The measures and depths of the comparison, or of the report."""
+        measures = None if tested and not measure else [*(measure or usual), *gates.measures]
+        at = depths or (depths_of_comparison if tested else usual_depths)
+        # With its K, the decision finds its figures in the report, and a later report finds them in its file.
+        if deciding["k"] or (not tested and (printer.is_page or depths is None)):
+            at = partial(depths_with_k, depths=at, k=deciding["k"], measures=measures or ())
+        return {"measures": measures, "depths": at}
+
+    if baseline is not None:
+        tests: dict[str, Any] = {"paired": not given.unpaired, "draws": given.draws, "power": given.power}
+        result: Any = rs.compare(retrieved.qrels, lists, baseline=baseline, **shared, **tests, **asked(tested=True))
         report = result.report
-    else:
-        report = rs.evaluate(retrieved.qrels, lists, **shared)
+    # A page has more figures than are tested.
+    if printer.is_page or baseline is None:
+        report = rs.evaluate(retrieved.qrels, lists, **shared, **asked(tested=False))
         report = report.with_input(next(iter(retrieved.runs)), retrieved.facts, retrieved.notes)
     if is_costed:
         judged = {name: run.judged for name, run in report.runs.items() if run.judged is not None}
@@ -194,14 +199,14 @@ def evaluate(
     # A page and a comment are read without what is told beside them.
     if printer.is_page or printer.chosen is Format.markdown or (printer.is_file and printer.chosen is Format.table):
         report = _with_gates(report, failed)
-    result = replace(result, report=report) if compared else report
-    for line in answer_lines(first_screen(report).answers) if printer.is_file else ():
+    result = report if baseline is None else replace(result, report=report)
+    for line in answer_lines(first_screen(result).answers) if printer.is_file else ():
         note(line)
     if printer.is_page:
         # It filters queries by all columns of the one table that is given.
         table = by[0] if by and len(by) == 1 and by[0] not in NAMES else None
         of_page: dict[str, Any] = {"queries": queries, "corpus": corpus.corpus, "by": table}
-        printer.show(report, qrels=retrieved.qrels, runs=lists, reasons=reasons_in(path, form.judge), **of_page)
+        printer.show(result, qrels=retrieved.qrels, runs=lists, reasons=reasons_in(path, form.judge), **of_page)
     else:
         printer.show(result, details=details)
     end_with(failed)

@@ -28,9 +28,8 @@ def _columns(typed: str | None, called: str) -> dict[str, str]:
 
 def _labels_if_given(typed: Any, called: str) -> Any:
     """The labels and runs, as typed or of selectivity.toml, and how many of them were typed."""
-    if not typed and "qrels" not in SETTINGS.file.get("data", {}):
-        return None, {}, 0
-    return (*labels_and_runs(typed, called), len(typed or ()))
+    are_given = typed or "qrels" in SETTINGS.file.get("data", {})
+    return (*labels_and_runs(typed, called), len(typed or ())) if are_given else (None, {}, 0)
 
 
 _Columns = Annotated[Any, Parsed(_columns)]

@@ -42,13 +42,13 @@ class Rules:
         documents = judged.documents
         return cls(
             judged.scale.name,
-            _rules(judged.policy),
+            rules_in(judged.policy),
             judged.pool is not None,
             None if documents is None else f"{documents.fingerprint:016x}",
         )
 
 
-def _rules(policy: Policy) -> dict[str, str]:
+def rules_in(policy: Policy) -> dict[str, str]:
     """The rules of a policy as texts; one that is off is left out."""
     rules = {**asdict(policy), "duplicates": policy.duplicates or "count_once"}
     return {name: str(rule) for name, rule in rules.items() if rule is not False}

@@ -28,7 +28,6 @@ from rag_selectivity.render.templates import script_of
 from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.plain import finite
 from rag_selectivity.results.report import Report
-from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.tables.forms import IdForm
 from rag_selectivity.tables.small import read_texts
 from rag_selectivity.wording import counted
@@ -172,10 +171,8 @@ def explorer(
             f"the page stays small."
         )
     unanswerable, missing = int((~facts.can_be_answered).sum()), 0 if table is None else table.missing
-    counts = [
-        *([f"{counted(unanswerable, 'query has', 'queries have')} {_UNANSWERABLE}"] if unanswerable else []),
-        *([f"{counted(missing, 'query is', 'queries are')} not in the table of queries."] if missing else []),
-    ]
+    counts = [f"{counted(unanswerable, 'query has', 'queries have')} {_UNANSWERABLE}"] * bool(unanswerable)
+    counts += [f"{counted(missing, 'query is', 'queries are')} not in the table of queries."] * bool(missing)
     return Explorer(_packed(data), str(shown), script_of(*_SCRIPTS), tuple(notes), tuple(counts))
 
 
@@ -341,7 +338,10 @@ class Facts:
         diagnoses: list[list[str | None]] = []
         for r, (name, run) in enumerate(report.runs.items()):
             at = np.array([place[query] for query in run.queries], np.int64)
-            figures[r, at] = np.round(_figures(run, measure), DECIMALS)
+            outcome = run.figures.outcome(measure)
+            # A ratio of means has no figure for a single query.
+            if outcome is not None and len(outcome.parts) == 1:
+                figures[r, at] = np.round(outcome.parts[0][:, 0], DECIMALS)
             verdicts: Any = {}
             with suppress(InputError):
                 verdicts = report.diagnosis(name, depth).queries
@@ -364,12 +364,6 @@ class Facts:
             "junk": can & (junk >= MUCH_JUNK).any(axis=0),
         }
         return cls(queries, relevant.max(axis=0, initial=0), figures, diagnoses, presets, can)
-
-
-def _figures(run: RunReport, measure: Measure) -> NDArray[np.float64] | float:
-    outcome = run.figures.outcome(measure)
-    # A ratio of means has no figure for a single query.
-    return np.nan if outcome is None or len(outcome.parts) != 1 else outcome.parts[0][:, 0]
 
 
 #: {run: {query: [passage, …]}} and {query: {passage: grade}}.

@@ -7,6 +7,8 @@ from typing import Any
 
 from rag_selectivity.advice.decide import decide
 from rag_selectivity.errors import InputError
+from rag_selectivity.figures.figures import rules_in
+from rag_selectivity.judged.policy import Policy
 from rag_selectivity.measures.base import Measure, Real
 from rag_selectivity.measures.plan import USUAL_DEPTH, nearest_depth, page_measures, without_depth
 from rag_selectivity.render.blocks import (
@@ -30,7 +32,7 @@ from rag_selectivity.results.decision import Answer, Decision, RunFigure
 from rag_selectivity.results.difference import BETTER, UNCHANGED, WORSE
 from rag_selectivity.results.estimate import CALIBRATED, WITH_CONTROLS, Caveat, Estimate
 from rag_selectivity.results.provenance import NO_AGREEMENT, NOTHING
-from rag_selectivity.results.report import Report
+from rag_selectivity.results.report import Comparison, Report
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.wording import MARKS, amount, counted, enumeration, level_text, named, number
 
@@ -97,13 +99,23 @@ class FirstScreen:
             yield Note(f"… and {len(self.notes) - MOST_NOTES} more.")
 
 
-def first_screen(report: Report, *, baseline: str | None = None, paired: bool = True) -> FirstScreen:
-    """The answers, the table and the notes of a report."""
-    known = decided_on(report, baseline=baseline, paired=paired)
+def report_of(result: Report | Comparison) -> Report:
+    """The report, or that of a comparison."""
+    return result.report if isinstance(result, Comparison) else result
+
+
+def first_screen(result: Report | Comparison) -> FirstScreen:
+    """The answers, the table and the notes of a report, or of that of a comparison and of slices that disagree."""
+    report, known = report_of(result), decided_on(result)
     if isinstance(known, str):
         decision, depth, answers = None, nearest_depth(report.depths), tuple(_answers_without(report, known))
     else:
         decision, depth, answers = known, known.K, (_first_answer(report, known), *known.answers[1:])
+    if by_slice := list(_turned(result)) if isinstance(result, Comparison) else []:
+        *before, act, trust = answers
+        # Which run is better then depends on the question, however many are asked.
+        others = [] if act.text.startswith("Ask more questions") else [act.text]
+        answers = (*before, replace(act, text=" ".join([*by_slice, *others])), trust)
     runs = tuple(report.runs) if decision is None else tuple(line.run for line in decision.lines)
     columns = tuple(_columns(report, decision, runs, depth))
     is_at_k = any(figure.measure.at == depth for column in columns for figure in column.figures.values())
@@ -116,16 +128,17 @@ def first_screen(report: Report, *, baseline: str | None = None, paired: bool = 
     return FirstScreen(answers, heading, runs, columns, _facts(report, decision), tuple(notes))
 
 
-def decided_on(report: Report, *, baseline: str | None = None, paired: bool = True) -> Decision | str:
+def decided_on(result: Report | Comparison) -> Decision | str:
     """The decision that a report holds, or the one that its lists give, made once; or why there is none."""
+    report = report_of(result)
     if report.decision is not None:
         return report.decision
     # A report is frozen, and this is no part of its value: it follows from the rest.
     made: dict[Any, Decision | str] = vars(report).setdefault("_decided", {})
-    key = baseline, paired
-    if key not in made:
-        made[key] = _decided(report, baseline, paired)
-    return made[key]
+    about = (result.baseline, result.settings["paired"]) if isinstance(result, Comparison) else (None, True)
+    if about not in made:
+        made[about] = _decided(report, *about)
+    return made[about]
 
 
 def _decided(report: Report, baseline: str | None, paired: bool) -> Decision | str:
@@ -186,12 +199,31 @@ def _facts(report: Report, decision: Decision | None) -> str:
         *([] if report.corpus_size is None else [f"N = {report.corpus_size:,} passages"]),
         f"{report.scale} scale",
         *([] if report.weights is None else [f"weighted by {report.weights['source']}"]),
+        *rules_of(report),
+        *([] if decision is None else [f"K = {decision.K}, {_K_FROM.get(decision.K_from, decision.K_from)}"]),
     ]
-    if decision is not None:
-        facts.append(f"K = {decision.K}, {_K_FROM.get(decision.K_from, decision.K_from)}")
-    if "level" in report.settings:
-        facts.append(f"{level_text(report.settings['level'])} intervals")
+    if "level" in (how := report.settings):
+        drawn = f"{how['resamples']:,} resamples, seed {how['seed']}"
+        facts.append(f"{level_text(how['level'])} intervals of {drawn}")
     return " · ".join(facts)
+
+
+def rules_of(report: Report) -> list[str]:
+    """The rules that are not the usual ones."""
+    known = next((run.figures.rules for run in report.runs.values()), None)
+    chosen = {} if known is None else known.policy.items() - rules_in(Policy()).items()
+    return [f"{name}={rule}" for name, rule in sorted(chosen)]
+
+
+def _turned(comparison: Comparison) -> Iterator[str]:
+    """Which runs are shown to be better in some slices, and worse in others."""
+    for column, parts in comparison.slices.items():
+        of = grouped(((x.run, x.measure, x.verdict), value) for value, part in parts.items() for x in part.rows)
+        both = ((run, m) for run, m, verdict in of if verdict == BETTER and (run, m, WORSE) in of)
+        where = (((run, enumeration(of[run, m, BETTER]), enumeration(of[run, m, WORSE])), str(m)) for run, m in both)
+        for (run, better, worse), measures in grouped(where).items():
+            said = f"{run} is shown to be better than {comparison.baseline} in {better}, and worse in {worse}"
+            yield f"Decide by {column}: {said} ({enumeration(measures)})."
 
 
 # -- the table -----------------------------------------------------------------------------------------

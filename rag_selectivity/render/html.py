@@ -16,14 +16,15 @@ from rag_selectivity.render.first_screen import (
     figure_cell,
     first_screen,
     in_words,
+    report_of,
 )
 from rag_selectivity.render.pictures import pictures_of
 from rag_selectivity.render.plots import OF_RUNS, shape_of_run
-from rag_selectivity.render.report_tables import change_blocks, run_blocks
+from rag_selectivity.render.report_tables import change_blocks, comparison_blocks, run_blocks
 from rag_selectivity.render.templates import environment, page_policy, style_of
 from rag_selectivity.render.writers import html_of, html_text
 from rag_selectivity.results.decision import RunFigure
-from rag_selectivity.results.report import Report
+from rag_selectivity.results.report import Comparison, Report
 
 #: So many pictures are on the first two printed pages.
 _FIRST_PICTURES = 4
@@ -42,10 +43,11 @@ def page_of_blocks(title: str, blocks: Iterable[Block]) -> str:
     return _rendered("page.html.j2", title=title, body=html_of(blocks))
 
 
-def to_html(report: Report, *, title: str = "What retrieval is worth", **given: Any) -> str:
-    """The whole report as one HTML file. It loads nothing from the network, has light and dark colours, and prints.
+def to_html(result: Report | Comparison, *, title: str = "What retrieval is worth", **given: Any) -> str:
+    """The whole report or comparison as one HTML file.
 
-    The first screen shows the decision of the report, or else that of `rag_selectivity.advice.decide`.
+    It loads nothing from the network, has light and dark colours, and prints. The first screen shows the decision of
+    the report, or else that of `rag_selectivity.advice.decide`.
 
     Parameters
     ----------
@@ -65,7 +67,7 @@ def to_html(report: Report, *, title: str = "What retrieval is worth", **given: 
     MissingExtraError
         If Jinja2 or matplotlib is not installed (the extra `report`).
     """
-    known = decided_on(report)
+    report, known = report_of(result), decided_on(result)
     decision = None if isinstance(known, str) else known
     pictures = list(pictures_of(report, decision))
     explored = None if decision is None else explorer(report, decision.K, decision=decision, **given)
@@ -73,7 +75,7 @@ def to_html(report: Report, *, title: str = "What retrieval is worth", **given: 
     if decision is not None:
         of_all = html_of([decision_table(decision), *cost_notes(decision)])
         details = {f"All runs at K = {decision.K}": of_all, **details}
-    screen = first_screen(report)
+    screen = first_screen(result)
     groups = pictures[:_FIRST_PICTURES], pictures[_FIRST_PICTURES:]
     return _rendered(
         "report.html.j2",
@@ -83,6 +85,7 @@ def to_html(report: Report, *, title: str = "What retrieval is worth", **given: 
         rows=_rows(report, screen),
         decided=decision is not None,
         pictures=[group for group in groups if group],
+        compared=html_of(comparison_blocks(result)) if isinstance(result, Comparison) else None,
         since=None if report.changes is None else html_of(change_blocks(report.changes)),
         details=details,
         explorer=explored,

@@ -179,12 +179,11 @@ def _slice_blocks(report: Report, by_value: Mapping[str, Slice]) -> Iterator[Blo
     measures = [parse_measure(key) for key in parts[0].estimates]
     shown = at_one_depth(measures, report)
     columns = [(str(measure), entry("estimates", str(measure)), _style_of(measure)) for measure in shown]
-    name: Column = ("", lambda part: f"{part.value}{FEW if part.few else ''}")
-    yield table_of(parts, name, "queries", *columns, breaks=True)
+    yield table_of(parts, ("", lambda part: f"{part.value}{FEW * part.few}"), "queries", *columns, breaks=True)
     if any(part.few for part in parts):
         yield Note(f"{FEW} under {FEWEST} queries: the figures say little", "note")
     if left_out := len(measures) - len(shown):
-        yield Note(f"{counted(left_out, 'figure')} of each slice at other depths: in JSON, CSV and DataFrames", "note")
+        yield Note(f"{counted(left_out, 'further figure')} of each slice: in JSON, CSV and DataFrames", "note")
     figures = [(part.value, str(measure), part[measure]) for part in parts for measure in shown]
     of_slices = ((value, name, caveat) for value, name, each in figures for caveat in each.caveats)
     yield from notes(caveat_lines(of_slices, len(parts)))
@@ -198,10 +197,10 @@ def reasons(figures: Iterable[tuple[str, str, float, str | None]]) -> Iterator[N
 
 
 def at_one_depth(measures: Sequence[Measure], report: Report) -> list[Measure]:
-    """The measures at the one rank that a table shows, and all that are at no rank."""
+    """The measures at the one rank that a table shows, and those of whole lists; no curve over recall levels."""
     ranks = {measure: measure.at for measure in measures if isinstance(measure.at, int) and not is_budget(measure.at)}
     near = nearest_depth(ranks.values(), USUAL_DEPTH if report.decision is None else report.decision.K)
-    return [measure for measure in measures if measure not in ranks or measure.at == near]
+    return [x for x in measures if (x not in ranks or x.at == near) and not isinstance(x.cutoff, Real)]
 
 
 @shown(Comparison, "Runs compared")
@@ -278,17 +277,6 @@ def _findings(rows: Sequence[RunDifference], settings: Mapping[str, Any]) -> Ite
     if (first := next(uneven, None)) is not None:
         moved = ", ".join(f"{m.query} ({number(m.baseline_value)} → {number(m.value)})" for m in first.moved)
         yield Note(f"largest differences in {first.measure}: {moved}")
-
-
-def turned(comparison: Comparison) -> Iterator[str]:
-    """Which runs are shown to be better in some slices, and worse in others."""
-    for column, parts in comparison.slices.items():
-        of = grouped(((x.run, x.measure, x.verdict), value) for value, part in parts.items() for x in part.rows)
-        both = ((run, m) for run, m, verdict in of if verdict == BETTER and (run, m, WORSE) in of)
-        where = (((run, enumeration(of[run, m, BETTER]), enumeration(of[run, m, WORSE])), str(m)) for run, m in both)
-        for (run, better, worse), measures in grouped(where).items():
-            said = f"{run} is shown to be better than {comparison.baseline} in {better}, and worse in {worse}"
-            yield f"Decide by {column}: {said} ({enumeration(measures)})."
 
 
 def _slice_differences(rows: Sequence[RunDifference], comparison: Comparison) -> Iterator[Block]:

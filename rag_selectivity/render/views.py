@@ -11,7 +11,7 @@ from rag_selectivity.measures.base import Measure, parse_measure
 from rag_selectivity.measures.plan import nearest_depth
 from rag_selectivity.render import judging, report_tables, workflows  # noqa: F401 - two fill SHOWN
 from rag_selectivity.render.blocks import BLANK, SHOWN, Block, Details, Lines, bare
-from rag_selectivity.render.first_screen import decided_on, first_screen
+from rag_selectivity.render.first_screen import decided_on, first_screen, report_of, rules_of
 from rag_selectivity.render.html import notebook_html, page_of_blocks, to_html
 from rag_selectivity.render.writers import latex_of, latex_text, markdown_of, text_of
 from rag_selectivity.results.claims import ClaimReport
@@ -31,22 +31,11 @@ def blocks_of(result: Result) -> Iterable[Block]:
 
 
 def _first(result: Result) -> list[Block]:
-    """The first screen of a report and of a comparison, slices that disagree, and changes since a stored report."""
-    about, by_slice = dict[str, Any](), list[str]()
-    if isinstance(result, Comparison):
-        by_slice = [*report_tables.turned(result)]
-        about = {"baseline": result.baseline, "paired": result.settings["paired"]}
-        result = result.report
-    if not isinstance(result, Report):
+    """The first screen of a report and of a comparison, and changes since a stored report."""
+    if not isinstance(result, (Report, Comparison)):
         return []
-    changes = () if result.changes is None else report_tables.change_blocks(result.changes)
-    screen = first_screen(result, **about)
-    if by_slice:
-        *before, act, trust = screen.answers
-        # Which run is better then depends on the question, however many are asked.
-        others = [] if act.text.startswith("Ask more questions") else [act.text]
-        screen = replace(screen, answers=(*before, replace(act, text=" ".join([*by_slice, *others])), trust))
-    return [*screen.blocks(), *changes]
+    changes = report_of(result).changes
+    return [*first_screen(result).blocks(), *(() if changes is None else report_tables.change_blocks(changes))]
 
 
 def as_text(result: Result, *, ruled: bool = True, details: bool = False) -> str:
@@ -58,14 +47,13 @@ def as_text(result: Result, *, ruled: bool = True, details: bool = False) -> str
 def as_markdown(result: Result, *, details: bool = False) -> str:
     """Markdown, for example for a pull request; the details below a first screen are folded."""
     first = _first(result)
-    if not first:
-        return markdown_of(blocks_of(result))
-    folded = Details("All figures, intervals and notes", list(blocks_of(result))) if details else _MORE
-    return markdown_of([*first, folded])
+    rest = [*blocks_of(result)] if details or not first else [_MORE]
+    folded = [Details("All figures, intervals and notes", rest)] if details and first else rest
+    return markdown_of([*first, *folded])
 
 
 def _page(result: Result, **options: Any) -> str:
-    if isinstance(result, Report):
+    if isinstance(result, (Report, Comparison)):
         return to_html(result, **options)
     blocks = judging.claim_blocks(result, whole=True) if isinstance(result, ClaimReport) else blocks_of(result)
     return page_of_blocks(SHOWN[type(result)][0], [*_first(result), *blocks])
@@ -79,7 +67,7 @@ def as_latex(result: Result) -> str:
     """
     if not isinstance(result, (Report, Comparison)):
         raise InputError(f"a {type(result).__name__} has no LaTeX output; use text, Markdown, JSON or CSV")
-    report = result.report if isinstance(result, Comparison) else result
+    report = report_of(result)
     figures = _figures(result, report)
     names = list(report.runs)
     letters = ascii_lowercase if len(names) <= 26 else [f"{place}," for place, _ in enumerate(names, 1)]
@@ -100,7 +88,7 @@ def as_latex(result: Result) -> str:
 
 def _figures(result: Report | Comparison, report: Report) -> dict[str, dict[Measure, Estimate]]:
     """The figures of each run that were asked for: at their own depth, at that nearest to the K, or of whole lists."""
-    known = decided_on(report, baseline=result.baseline if isinstance(result, Comparison) else None)
+    known = decided_on(result)
     wanted = nearest_depth(report.depths, *([] if isinstance(known, str) else [known.K]))
     figures = {}
     for name, run in report.runs.items():
@@ -134,15 +122,16 @@ def _cells(
 def _caption(result: Report | Comparison, report: Report, figures: Iterable[Mapping[Any, Estimate]], cells: str) -> str:
     size = "" if report.corpus_size is None else f", N = {report.corpus_size:,} passages"
     text = f"{counted(len(report.runs), 'system')}, n = {counted(report.evaluated, 'query', 'queries')}{size}, "
-    text += f"{report.scale} scale, relevant from grade {scale_named(report.scale).relevant_from}."
+    scale = f"{report.scale} scale, relevant from grade {scale_named(report.scale).relevant_from}"
+    text += f"{', '.join([scale, *rules_of(report)])}."
     text += " The best figure of a column is bold." * (r"\textbf" in cells)
     text += " A ≥ stands before the lower end of a figure that is not known." * (r"\geq" in cells)
     if isinstance(result, Comparison):
         kind = "paired tests" if result.settings["paired"] else "tests of independent samples"
         tests, level = counted(result.settings["family"], "test"), level_text(result.settings["level"])
         text += " A superscript names the systems that are" if "$^{" in cells else " No system is shown to be"
-        text += f" significantly worse at the {level} level: {kind} of each system against {result.baseline}, with "
-        text += f"Holm's correction over {tests}."
+        text += f" significantly worse at the {level} level: {kind} of each system against {result.baseline} (other "
+        text += f"pairs have no marks), with Holm's correction over {tests}."
     codes = {each.code for of_run in figures for x in of_run.values() for each in x.caveats}
     return latex_text(text + f" Caveats: {', '.join(sorted(codes))} (rag-selectivity explain)." * bool(codes))
 
