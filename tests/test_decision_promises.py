@@ -63,6 +63,16 @@ def test_labels_of_one_list_alone_call_no_run_better_and_none_tied(depth, to) ->
     assert decide(rs.evaluate(grades, runs, **options), k=depth)["system"].text.startswith("better beats worse")
 
 
+def test_condensed_lists_of_which_little_was_judged_are_not_called_better() -> None:
+    runs = of_two_retrievers()[1]
+    found = {query: row[5:7] for query, row in runs["worse"].items()}
+    few = {query: dict.fromkeys(row, 1) | dict.fromkeys(found[query], 5) for query, row in runs["better"].items()}
+    runs["worse"] = {query: [*"abcde", *row] for query, row in found.items()}
+    report = rs.evaluate(few, runs, scale="utility", unjudged="condense", depths=[5])
+    left = "Condensing left 28.6% of worse's passages, which may favour it"
+    assert decide(report)["system"].text == f"Open: {left}: grade its list too."
+
+
 def test_a_run_that_wins_against_the_labels_is_better_all_the_same() -> None:
     queries = [f"q{i}" for i in range(40)]
     labels = {query: {"a": 1, "b": 1, "good": 5} for query in queries}

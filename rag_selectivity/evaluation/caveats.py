@@ -198,9 +198,15 @@ def of_unequal_labels(
     """The caveat of a difference where the labels follow the list of one run and not that of the other.
 
     Where more is better, a passage without a label counts for nothing: more labels of the other list can only help that
-    run. Of a stored table nothing is known but the share that is judged.
+    run. Of a stored table nothing is known but the share that is judged. Condensed lists are what was judged of them.
     """
     joins = [table.judged for table in tables if table.judged is not None]
+    condensed = [each.made_of[1] for each in joins if each.made_of is not None and each.policy.unjudged == "condense"]
+    kept = [sum(len(hits.query) for hits in each.hits) / max(1, each.counts["retrieved"]) for each in condensed]
+    if len(kept) == len(tables) and abs(kept[0] - kept[1]) > _CLEARLY_LESS:
+        less = names[kept.index(min(kept))]
+        text = f"Condensing left {percent(min(kept))} of {less}'s passages, which may favour it: grade its list too."
+        return (Caveat(PARTLY_JUDGED, text, SOFT, {FAVOURS: less, "not_graded": less}),)
     # 0 stands for whole lists.
     depth = measure.at if isinstance(measure.at, int) else 0
     if len(joins) == len(tables) and not is_budget(depth):

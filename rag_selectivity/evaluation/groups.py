@@ -31,21 +31,20 @@ def with_groups(judged: JudgedRun, run: Run, groups: Mapping[str, str], pool: Ru
     InputError
         If the policy leaves passages out of the lists, or if lists name documents.
     """
-    policy = judged.policy
-    policy.refuse_leaving_out("groups need", "")
+    judged.policy.refuse_leaving_out("groups need", "")
     if judged.documents is not None or judged.qrels is None:
         raise InputError("groups are of passages, and with passages_of the labels are of documents: leave one out")
     if not any(passage in groups for passage in chain(run.passages, judged.qrels.passages)):
         none = f"of the groups ({examples(groups) or 'none'}) is retrieved or labelled ({examples(run.passages)})"
         odd = f"none of the passages {none}, so that all passages count as distinct: do both have the same ids?"
         warn(f"{name}: {odd}", "ids-do-not-match", stacklevel=5)
-    listed = _lists(run, groups, policy)
+    listed = _lists(run, groups, judged.policy)
     grouped = join(
         _labels(judged.qrels, groups),
         listed,
-        pool=None if pool is None else _lists(pool, groups, policy),
+        pool=None if pool is None else _lists(pool, groups, judged.policy),
         scale=judged.scale,
-        policy=replace(policy, order="rank", duplicates="count_once"),
+        policy=replace(judged.policy, order="rank", duplicates="count_once"),
         name=f"{name}, by group",
     )
     # The slots whose group stands above them too.

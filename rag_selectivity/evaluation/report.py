@@ -233,8 +233,7 @@ def _refusals(figures: Figures, shown: Iterable[str]) -> list[str]:
     """A note for each reason why some of a report's figures have no value for a whole run."""
     names: dict[str, list[str]] = {}
     for (measure, depths), outcome in zip(figures.plan, figures.outcomes, strict=True):
-        refused = outcome.refused
-        for column in [] if refused is None else np.flatnonzero(refused.refused).tolist():
+        for column in [] if (refused := outcome.refused) is None else np.flatnonzero(refused.refused).tolist():
             if refused is not None and (key := str(measure @ depths[column])) in shown:
                 names.setdefault(refused.reason(column), []).append(key)
     return [f"no figure for {', '.join(keys)}, since {reason}" for reason, keys in names.items()]
