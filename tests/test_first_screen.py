@@ -189,7 +189,7 @@ def test_people_beside_random_controls_are_not_said_to_check_more_than_they_do(s
     """They leave the controls unused, and of Success they complete the queries alone in which something was found."""
     files = {"qrels": sample / "cheap.db", "runs": sample / "bm25.trec", "human": sample / "scripted.qrels"}
     found = rs.evaluate(**files, corpus_size=1000, depths=[10], measures=["Success", "BoR", "RA-nWG"])
-    assert "; apart from random controls, which they leave unused, only retrieved" in found.trust.verdict
+    assert "did not draw, are a random sample; apart from random controls, which they leave" in found.trust.verdict
     assert re.search(r"; kappa of judge and people: 0\.\d+ \[0\.\d+, 0\.\d+\]", found.trust.verdict)
     figure = found["Success@10"]
     (caveat,) = (caveat for caveat in figure.caveats if caveat.code == "by-construction")

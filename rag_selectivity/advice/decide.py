@@ -140,8 +140,7 @@ def depths_with_k(
     As `depths` of `evaluate` or `compare` with these measures: the report holds the figures of its decision. K does not
     depend on its interval.
     """
-    at = depths(judged) if callable(depths) else depths
-    return sorted({*map(int, at), k or Advice.of(judged, measures, None).K})
+    return sorted({*map(int, depths(judged) if callable(depths) else depths), k or Advice.of(judged, measures, None).K})
 
 
 # -- the figures ---------------------------------------------------------------------------------------------

@@ -76,8 +76,7 @@ def losses_of(judged: JudgedRun, measure: Measure, bootstrap: Bootstrap | None) 
     more = ""
     if bootstrap is not None and not math.isnan(selected):
         behind = Outcome(((widen - rerank)[:, None],), "", bounds=(-1.0, 1.0), weights=weights)
-        queries = np.array(judged.queries, object)[used].tolist()
-        ((low, high),) = bootstrap.intervals([behind], queries)
+        ((low, high),) = bootstrap.intervals([behind], np.array(judged.queries, object)[used].tolist())
         more = SELECTION if high[0] < 0 else RETRIEVER if low[0] > 0 else ""
     limits = Counter(diagnosis(*factors) for factors in zip(pool.tolist(), share.tolist(), strict=True))
     held_by_pool, rerank_gain, widen_gain = (float(np.average(x, weights=weights)) for x in (pool, rerank, widen))

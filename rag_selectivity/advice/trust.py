@@ -41,8 +41,9 @@ def trust_of(report: Report) -> Trust:
     text = " ".join(filter(None, [verdict, *facts]))
     # Agreement over all pairs does not check a judge: its errors may differ between the runs.
     unchecked = "" if any(cell.basis == CALIBRATED for _, _, cell in figures) else _judges(known)
-    acts = tuple(_acts(report, _closed(figures)))
-    return Trust(text, facts, verdict, answer, standing, acts, known, apart, unchecked)
+    return Trust(
+        text, facts, verdict, answer, standing, tuple(_acts(report, _closed(figures))), known, apart, unchecked
+    )
 
 
 # -- what the figures say ------------------------------------------------------------------------------------
@@ -120,11 +121,12 @@ def _concluded(report: Report, figures: _Figures, apart: Sequence[str] | None) -
     if any(cell.basis == CALIBRATED for cell in cells):
         roughly = ", some of them roughly" if any(cell.rough for cell in cells) else ""
         roughly += f", but not those of {enumeration(without)}" if without else ""
+        not_drawn = report.provenance is not None and "" in report.provenance.drawn_for_people
+        roughly += " if their pairs, which this tool did not draw, are a random sample" * not_drawn
         beyond = f"; {'apart from random controls, which they leave unused, ' * has_controls}{only}"
         return CHECKED, f"Labels by people calibrate the figures{roughly}{beyond * (closed is not None)}"
-    if closed is None:
-        return UNCHECKED, "Not checked"
-    return UNCHECKED, f"Apart from random controls, {only}" if has_controls else f"O{only[1:]}"
+    beside = f"Apart from random controls, {only}" if has_controls else f"O{only[1:]}"
+    return UNCHECKED, "Not checked" if closed is None else beside
 
 
 def _beats_chance(report: Report, figures: _Figures) -> str:
@@ -153,7 +155,8 @@ def _verdict(report: Report, standing: str, answer: str) -> str:
         checked = known.agreement and counted(known.agreement.n, "grade")
         who = f"people checked only {checked} of" if checked else "no person has checked"
         kappa = None if (x := _check(known)) is None else f"{number(x.value)}{ends_text(x.low, x.high)}"
-        facts += f"; {who} the judge" if kappa is None else f"; kappa of judge and people: {kappa}"
+        alike = " (is one a copy of the other?)" * (x is not None and x.value > 0.98)
+        facts += f"; {who} the judge" if kappa is None else f"; kappa of judge and people: {kappa}{alike}"
     # With fewer, more queries are the first thing to add.
     if report.evaluated < (30 if standing == NOTHING else FEW):
         facts += f"; they are of {counted(report.evaluated, 'query', 'queries')}: add queries first"

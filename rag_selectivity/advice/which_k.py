@@ -43,8 +43,7 @@ class EvidenceCurve:
     @classmethod
     def of(cls, judged: JudgedRun, measure: Evidence, worth: float) -> EvidenceCurve:
         """The curve of a run at every K that could be advised: never more than `enough` / `worth`."""
-        longest = int(judged.returned.max(initial=1))
-        ranks = np.arange(1, max(1, min(longest, int(measure.enough / worth + _SAME))) + 1)
+        ranks = np.arange(1, max(1, min(int(judged.returned.max(initial=1)), int(measure.enough / worth + _SAME))) + 1)
         outcome = measure.outcome(judged, ranks)
         known = outcome.defined[:, 0]
         return cls(outcome.over(known), tuple(np.array(judged.queries, object)[known].tolist()), worth)

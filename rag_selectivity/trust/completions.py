@@ -115,12 +115,11 @@ def completed_figures(
     """
     bootstrap = bootstrap or Bootstrap()
     known = {} if known is None or parts is not None else known
-    measured = judged if parts is None else parts
     result: dict[Names, dict[str, Completed]] = {names: {} for names in targets}
     for depth, seed, wanted in _of_people(plan) if ground.has_people else _of_tails(ground, judged, plan):
         tops = ground.tops(judged, depth)
         for names in targets:
-            runs = [measured[name] for name in names]
+            runs = [(judged if parts is None else parts)[name] for name in names]
             keys = {key: (names, bootstrap.level, bootstrap.seed, key) for key in wanted}
             if new := {key: each for key, each in wanted.items() if keys[key] not in known}:
                 lists = {names[0]: tops[names[0]]}

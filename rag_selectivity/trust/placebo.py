@@ -145,8 +145,8 @@ def labelled_down_to(judged: JudgedRun, measure: Evidence = Evidence()) -> int:
     gaps = np.flatnonzero(labelled < JUDGED_FROM * slots)
     end = int(gaps[0]) if len(gaps) else len(slots)
     following = slice(end, end + FOLLOWING)
-    fades = slots[following].sum() and labelled[following].sum() >= _ENDED * slots[following].sum()
-    return 0 if fades else end
+    # Where labels fade below the pools of many runs, they end nowhere.
+    return 0 if slots[following].sum() and labelled[following].sum() >= _ENDED * slots[following].sum() else end
 
 
 def tails(judged: JudgedRun) -> tuple[IntArray, IntArray]:
