@@ -35,8 +35,7 @@ def demo(*, output: _Page = Path("selectivity-demo.html"), write: Path | None = 
         from rag_selectivity.sample import write_sample
 
         refuse_typed(("output", "open_it"), "--write only writes the sample data")
-        written = write_sample(write)
-        note(f"wrote {len(written)} files; {write / 'README.md'} says what they are")
+        note(f"wrote {len(write_sample(write))} files; {write / 'README.md'} says what they are")
         return
     from rag_selectivity.demo import run_demo
     from rag_selectivity.tables.writing import write_whole

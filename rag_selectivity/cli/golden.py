@@ -263,9 +263,8 @@ def golden_export(
     """
     from rag_selectivity.golden import export
 
-    if form not in ("beir", "llama-index") and "corpus" not in SETTINGS.typed:
-        corpus = None
-    written = export(golden, folder, form, corpus=corpus, judges=judge, keep_grades=keep_grades)
+    texts = corpus if form in ("beir", "llama-index") or "corpus" in SETTINGS.typed else None
+    written = export(golden, folder, form, corpus=texts, judges=judge, keep_grades=keep_grades)
     for file in written.files:
         note(f"wrote {file}")
     note(f"{form} holds no {written.lacks}")

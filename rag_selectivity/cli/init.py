@@ -44,18 +44,31 @@ def init(folder: Path = Path()) -> None:
         are = "labels are qrels, a table of query_id, passage_id and grade, or a label store"
         mend = "rag-selectivity grade makes labels; rag-selectivity demo --write try writes a sample"
         raise InputError(f"{folder.resolve().name}: there are no labels here{tables} ({are}); {mend}")
-    labels, *others = sorted(found[_LABELS], key=_order)
+    read, faults = dict[str, rs.Qrels](), list[InputError]()
+    for name in found[_LABELS]:
+        try:
+            read[name] = rs.read_qrels(folder / name)
+        except InputError as error:
+            faults.append(error)
+    if not read:
+        raise faults[0]
+    # Label stores know where a label comes from, and a folder of BEIR is there to be read; else the most labels.
+    labels, *others = sorted(read, key=lambda name: (Path(name).suffix not in (".db", ".sqlite", ""), -read[name].size))
     # Files that commands call by one name, as good.csv and good.trec, are forms of one list: the first counts.
     first = {what: {name_and_file(x)[0]: x for x in reversed(found[what])} for what in (_RUNS, _POOL) if what in found}
     lists = {what: sorted(files.values()) for what, files in first.items()}
     values: dict[str, Any] = {_LABELS: labels, _RUNS: [], **lists}
     forms = [file for what in lists for file in found[what] if file not in lists[what]]
-    values |= {"scale": scale} if (scale := _scale_of(folder / labels)) else {}
+    # Nothing is to be named where the labels know their scale, or where 0 and 1 mean the same on both.
+    grades, is_known = set(read[labels].grade.tolist()), read[labels].scale is not None
+    scale = "" if is_known or grades <= {0, 1} else None if grades <= {1, 2, 3, 4, 5} else "trec"
+    values |= {"scale": scale} if scale else {}
     values |= {what: found[what][0] for what in (_CORPUS, _QUERIES) if what in found}
     lines = ["# An option on the command line wins; `rag-selectivity evaluate --help-all` names all keys.", ""]
     lines += ["[data]", *(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in values.items())]
-    left_out = {"labels": others, "forms of the lists": forms}
-    lines += [f"# Other {what}: {', '.join(files)}" for what, files in left_out.items() if files]
+    lines += [f"# human = {json.dumps(name)} if people gave its labels ({read[name].size:,})" for name in others]
+    lines += [f"# Not read: {' '.join(str(error).split())}" for error in faults]
+    lines += [f"# Other forms of the lists: {', '.join(forms)}"] * bool(forms)
     lines += [] if scale is not None else ['# scale = "utility" if 1 is junk and 5 decisive, "trec" if 1 is relevant']
     write_whole(target, "\n".join(lines) + "\n")
     told = {key: value if isinstance(value, str) else ", ".join(value) or "none" for key, value in values.items()}
@@ -109,17 +122,3 @@ def _kinds(path: Path) -> Iterator[str]:
 
 def _is_called(path: Path, parts: tuple[str, ...]) -> bool:
     return any(part in path.name.casefold() for part in parts)
-
-
-def _order(name: str) -> tuple[bool, bool, str]:
-    """Label stores before other labels, since they know where a label comes from; first what is called labels."""
-    return Path(name).suffix not in (".db", ".sqlite"), "label" not in name.casefold(), name
-
-
-def _scale_of(labels: Path) -> str | None:
-    """The scale to name; empty if none needs to be, and None where the grades may be on either."""
-    read = rs.read_qrels(labels)
-    grades = {grade for query in read for grade in read[query].values()}
-    if read.scale is not None or grades <= {0, 1}:
-        return ""
-    return None if grades <= {1, 2, 3, 4, 5} else "trec"

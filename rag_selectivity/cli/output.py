@@ -72,8 +72,7 @@ class Printer:
     @property
     def chosen(self) -> Format:
         """The format to write."""
-        suffix = "" if self.output is None else self.output.suffix.lower()
-        return self.format or _BY_SUFFIX.get(suffix, Format.table)
+        return self.format or _BY_SUFFIX.get(Path(self.output or "").suffix.lower(), Format.table)
 
     @property
     def is_page(self) -> bool:
