@@ -269,14 +269,13 @@ def test_harm_of_sixty_alike_queries_has_a_width_and_no_false_sensitivity() -> N
     assert np.isnan(row.detectable)
 
 
-def test_a_row_names_a_caveat_of_both_runs_once_and_a_comparison_is_no_report(tmp_path) -> None:
+def test_a_row_names_a_caveat_of_both_runs_once_and_a_comparison_is_read_as_its_report(tmp_path) -> None:
     qrels = {f"q{i}": {"a": 5, "b": 1} for i in range(40)}
     runs = {name: {query: ["a", "b", *more] for query in qrels} for name, more in (("one", "xy"), ("two", "xyz"))}
     found = rs.compare(qrels, runs, scale="utility", measures=["Harm"], depths=[5])
     assert next(iter(found.table()))["caveats"] == "partly-judged"
     found.save(tmp_path / "x.json")
-    with pytest.raises(rs.InputError, match=r"rag-selectivity/comparison/.* with -o report.json and no --baseline$"):
-        explain(tmp_path / "x.json")
+    assert explain(tmp_path / "x.json") == explain(found.report)
 
 
 def test_unjudged_passages_do_not_make_a_run_cleaner() -> None:

@@ -115,7 +115,7 @@ def test_stored_reports_that_do_not_fit_are_named(tmp_path) -> None:
         "other": "not a report",
         "broken": "not JSON",
         "absent": "there is no such file",
-        "older": r"its schema is .rag-selectivity/report/0.*: write it again with -o report.json and no --baseline",
+        "older": r"its schema is .rag-selectivity/report/0.*: write it again with -o report.json",
         "cut": "damaged",
     }
     for name, message in mistakes.items():

@@ -162,7 +162,7 @@ def test_reports(labels, run, resampled) -> None:
     assert stored.trust.to_dict() == report.trust.to_dict()
     assert stored.to_dict()["runs"].keys() == report.to_dict()["runs"].keys()
     jsonschema.validate(stored.to_dict(), json_schema(rs.Report))
-    with pytest.raises(rs.InputError, match=r"r\.json holds the figures, and the page needs the lists of the runs"):
+    with pytest.raises(rs.InputError, match=r"r\.json lacks the lists and texts that a page needs"):
         stored.to_html()
 
 

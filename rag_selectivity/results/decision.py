@@ -231,5 +231,4 @@ class Decision(Result):
     def table(self) -> Iterable[dict[str, Any]]:
         """One flat row for each run."""
         for line in self.lines:
-            figures = {str(each.measure): each.estimate.value for each in line.figures.values()}
-            yield {"run": line.run, **figures, **line.costs}
+            yield {"run": line.run, **{str(x.measure): x.estimate.value for x in line.figures.values()}, **line.costs}

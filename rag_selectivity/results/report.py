@@ -24,10 +24,10 @@ from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.difference import Changes, RunDifference, difference_of
 from rag_selectivity.results.plain import Plain, finite, flat, plain, plain_fields
 from rag_selectivity.results.provenance import Provenance, Trust
-from rag_selectivity.results.result import Result, json_file
+from rag_selectivity.results.result import Result
 from rag_selectivity.results.run_report import Group, OfRuns, RunReport, Slice, each_slice
 from rag_selectivity.tables.grades import scale_named
-from rag_selectivity.tables.writing import Content, is_written_into, json_text, write_files
+from rag_selectivity.tables.writing import Content, is_written_into, json_text
 
 
 class Diagnosis(Plain):
@@ -229,14 +229,9 @@ class Report(OfRuns[RunReport], Result):
                     details.update((f"{base @ depth}.{name}", values[:, i]) for i, depth in enumerate(depths.tolist()))
         return details
 
-    def save(self, path: str | Path) -> None:
-        """Write the JSON to a file, completely or not at all; `--against` reads such a file.
-
-        The figures by query of a run with more than 10,000 queries stand in a Parquet file beside it, which is named in
-        the JSON with its digest. Without Polars (the extra `files`), and in a pipe, the JSON holds them too.
-        """
-        target = json_file(path)
-        data = self.to_dict()
+    def files_of(self, target: Path, data: dict[str, Any] | None = None) -> dict[str | Path, Content]:
+        """What `save` writes into which file; `data` are those of a comparison with this report."""
+        data = data or self.to_dict()
         contents: dict[str | Path, Content] = {}
         if find_spec("polars") is not None and not is_written_into(target):
             for name, part in self.runs.items():
@@ -246,7 +241,7 @@ class Report(OfRuns[RunReport], Result):
                     beside = f"{target.stem}.{digest}.parquet"
                     data["runs"][name] |= {"per_query": None, "figures": {"file": beside, "digest": digest}}
                     contents[target.with_name(beside)] = content
-        write_files({**contents, target: json_text(data, 2) + "\n"})
+        return {**contents, target: json_text(data, 2) + "\n"}
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
@@ -294,8 +289,7 @@ class Report(OfRuns[RunReport], Result):
             If the report was read from a file.
         """
         if self.path is not None:
-            needed = "the page needs the lists of the runs and the texts too"
-            raise InputError(f"{self.path} holds the figures, and {needed}: evaluate the runs again")
+            raise InputError(f"{self.path} lacks the lists and texts that a page needs: evaluate the runs again")
         return super().to_html(**options)
 
     def _repr_html_(self) -> str:
@@ -326,7 +320,7 @@ class SliceDifferences(Group):
 class Comparison(Result):
     """What `compare` returns: `comparison["hybrid", "BoR@10"]` is a RunDifference; `report` holds the runs' figures."""
 
-    schema = "rag-selectivity/comparison/2"
+    schema = Report.schema
 
     baseline: str
     rows: tuple[RunDifference, ...]
@@ -340,9 +334,13 @@ class Comparison(Result):
         return difference_of(self.rows, *key)
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        decided = {"decision": plain(self.report.decision), "changes": plain(self.report.changes)}
-        return {"schema": self.schema, **plain_fields(self, "rows"), "differences": plain(self.rows), **decided}
+        """As plain data, ready for JSON: that of the report, as which it is read, and the differences beside it."""
+        compared = {"settings": plain({**self.settings, **self.report.settings}), "differences": plain(self.rows)}
+        return {**self.report.to_dict(), **plain_fields(self, "rows"), **compared}
+
+    def files_of(self, target: Path) -> dict[str | Path, Content]:
+        """What `save` writes into which file."""
+        return self.report.files_of(target, self.to_dict())
 
     def table(self) -> Iterable[dict[str, Any]]:
         """One flat row for each difference, as in the CSV output and the DataFrame.

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from rag_selectivity.errors import InputError, needing
 from rag_selectivity.results.plain import Plain, flat
-from rag_selectivity.tables.writing import json_text, write_whole
+from rag_selectivity.tables.writing import Content, json_text, write_files
 
 #: How results are shown, by the name of the view: what draws them fills it when it is imported.
 VIEWS: dict[str, Callable[..., str]] = {}
@@ -92,14 +92,21 @@ class Result(Plain):
         return pandas.DataFrame(self.to_rows())
 
     def save(self, path: str | Path) -> None:
-        """Write the JSON to a file, completely or not at all; `--against` reads such a file.
+        """Write the JSON to a file, completely or not at all; `--against` reads that of a report or a comparison.
+
+        Their figures by query of a run with more than 10,000 queries stand in a Parquet file beside it, which is named
+        in the JSON with its digest. Without Polars (the extra `files`), and in a pipe, the JSON holds them too.
 
         Raises
         ------
         InputError
             For the suffix of another format: `to_html`, `to_markdown`, `to_latex` and `to_pandas` give these.
         """
-        write_whole(json_file(path), self.to_json() + "\n")
+        write_files(self.files_of(json_file(path)))
+
+    def files_of(self, target: Path) -> dict[str | Path, Content]:
+        """What `save` writes into which file."""
+        return {target: self.to_json() + "\n"}
 
     def _view(self, name: str, **options: Any) -> str:
         import_module("rag_selectivity.render.views")

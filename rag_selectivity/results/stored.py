@@ -41,7 +41,7 @@ def read_report(path: ReportOrFile) -> Report:
     if isinstance(path, Report):
         return path
     file = Path(path)
-    found = stored(_Report, file, Report.schema, "report", "-o report.json and no --baseline")
+    found = stored(_Report, file, Report.schema, "report", "-o report.json")
     runs = {name: run.report(file.parent) for name, run in found.runs.items()}
     measures = _measures(key for run in runs.values() for key in run.estimates)
     depths = {each.at for each in measures if type(each.at) is int and not is_budget(each.at)}
