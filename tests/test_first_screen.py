@@ -96,7 +96,6 @@ def test_notes_stand_once_for_all_runs(report) -> None:
 def test_details_have_the_first_screen_and_everything_else(report) -> None:
     whole = report.details()
     assert whole.startswith(str(report).rpartition("\n\n")[0])
-    assert whole == report.to_text(details=True)
     for name in RUNS:
         assert f"\n{name}: 60 queries, N = 1,000, utility scale\n" in whole
     assert ("RA-nWG [95%]" in whole, "RA-nWG [95%]" in str(report)) == (True, False)
@@ -110,6 +109,11 @@ def test_commands_print_the_first_screen_and_more_with_details(options, sample) 
         text = printed(words(sample, *options, *more))
         assert list(answers_of(text)) == ANSWERS
         assert len(text.splitlines()) in lines
+
+
+def test_beside_a_k_that_is_given_no_other_depth_is_tested(sample) -> None:
+    text = printed(words(sample, "--baseline", "bm25", "--k", "5", "--details"))
+    assert ("RA-nWG@5" in text, "RA-nWG@10" in text) == (True, False)
 
 
 def test_a_comparison_shows_its_answers_first(sample) -> None:

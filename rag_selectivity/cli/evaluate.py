@@ -164,7 +164,9 @@ def evaluate(
     def asked(*, tested: bool) -> dict[str, Any]:
         """The measures and depths of the comparison, or of the report."""
         measures = None if tested and not measure else [*(measure or usual), *gates.measures]
-        at = depths or (depths_of_comparison if tested else usual_depths)
+        # Beside a K that is given, depths that nobody asked for would only make the correction larger.
+        of_gates = [x.measure.at for x in gates.conditions if x.measure is not None and type(x.measure.at) is int]
+        at: Any = depths or (usual_depths if not tested else of_gates if deciding["k"] else depths_of_comparison)
         # With its K, the decision finds its figures in the report, and a later report finds them in its file.
         if deciding["k"] or (not tested and (printer.is_page or depths is None)):
             at = partial(depths_with_k, depths=at, k=deciding["k"], measures=measures or ())
@@ -178,6 +180,7 @@ def evaluate(
     if printer.is_page or baseline is None:
         report = rs.evaluate(retrieved.qrels, lists, **shared, **asked(tested=False))
         report = report.with_input(next(iter(retrieved.runs)), retrieved.facts, retrieved.notes)
+        report = report if baseline is None else replace(report, compared=result.rows)
     if is_costed:
         judged = {name: run.judged for name, run in report.runs.items() if run.judged is not None}
         measured = costs_of(costs, runs, retrieved.qrels)
@@ -194,8 +197,7 @@ def evaluate(
         put_rows(report.per_query(), per_query)
     failed = gates.failed(report)
     if report.decision is not None and isinstance(gates.against, rs.Report):
-        changes = changes_since(report, report.decision, gates.against, on=gates.on)
-        report = report.with_decision(report.decision, changes)
+        report = replace(report, changes=changes_since(report, report.decision, gates.against, on=gates.on))
     # A page and a comment are read without what is told beside them.
     if printer.is_page or printer.chosen is Format.markdown or (printer.is_file and printer.chosen is Format.table):
         report = _with_gates(report, failed)
@@ -246,9 +248,8 @@ def _with_gates(report: Report, failed: Sequence[str] | InputError) -> Report:
     if not isinstance(failed, InputError):
         # A gate fails for each run.
         said = f"Gates failed: {'; '.join(failed)}."
-    answers = {each.code: each for each in report.decision.answers}
-    answers["next"] = replace(answers["next"], text=f"{said} {answers['next'].text}")
-    return report.with_decision(replace(report.decision, answers=tuple(answers.values())), report.changes)
+    answers = (replace(x, text=f"{said} {x.text}") if x.code == "next" else x for x in report.decision.answers)
+    return report.with_decision(replace(report.decision, answers=tuple(answers)), report.changes)
 
 
 # -- what a page shows ---------------------------------------------------------------------------------------

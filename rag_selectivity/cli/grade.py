@@ -141,5 +141,4 @@ def grade(
         result = replace(result, resume=j.resume_command())
     printer.show(result)
     if not dry_run:
-        left = result.failed + result.left + result.earlier_failures
-        j.exit_unless_complete(result, left, is_file=printer.is_file)
+        j.exit_unless_complete(result, result.failed + result.left + result.earlier_failures, is_file=printer.is_file)

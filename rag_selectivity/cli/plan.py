@@ -150,8 +150,7 @@ def plan(
             "with_queries: the same with the uncertainty from the choice of queries, as evaluate prints it",
         ]
         most = f"{max(row['labels'] for row in result['rows']):,} (the most tried) do not halve it"
-        halved = result["halved_by"].items()
-        notes += [f"{name}: {f'{least:,} labels halve it' if least else most}" for name, least in halved]
+        notes += [f"{name}: {f'{n:,} labels halve it' if n else most}" for name, n in result["halved_by"].items()]
         printer.show_rows(result, result["rows"], notes)
         return
     refuse_typed(("known", "agreement"), "without --human nobody labels")
