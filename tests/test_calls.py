@@ -135,6 +135,7 @@ RULES = {
         ("chain ! (search q > a b; search r ! (rerank q [a b] !))", ["q: a b", "r: failed"]),
     ],
     "answer": [
+        ("answer q > a (search q > a b (search q > a b c))", ["q: a of a b c"]),
         ("answer q > a b (search q > a b)", ["q: a b"]),
         ("answer q > x (search q > a b)", ["q: a b"]),
         ("answer q > b (search q > a b; rerank q [a b] > a)", ["q: a of a b"]),

@@ -18,7 +18,7 @@ code below has these rules, in this order:
 7. A selection that fails has failed its retrievals, if the error reaches a call that they are part of. Whoever catches
    it before, and goes on, may show their passages. One that returned nothing has shown nothing.
 8. Answer. What an answer names as its sources is shown, if it is some of the only list inside it, from which nothing
-   has selected.
+   but its own retriever has selected.
 9. Tool. A tool that gives passages is one retrieval: it has selected from those inside it, and what failed there was
    mended. One that gives none leaves them as they are.
 10. Pool. It is what went into the first selection, which cannot lose what it never saw. Without one there is no pool.
@@ -101,8 +101,9 @@ class _Call:
 class _Retrieved:
     """A retrieval that is over.
 
-    `pool` is what went into the first selection, or will, and `left` what the last one has left of it. Of a retrieval
-    that failed, `error_of` is the last call that its error has ended.
+    `pool` is what went into the first selection, or will, and `left` what the last one has left of it; it is compressed
+    if none but its own retriever has selected. Of a retrieval that failed, `error_of` is the last call that its error
+    has ended.
     """
 
     query: str
@@ -111,6 +112,7 @@ class _Retrieved:
     pool: Passages
     seconds: float
     left: Passages | None = None
+    compressed: bool = False
     error_of: _Call | None = None
 
     @property
@@ -278,7 +280,7 @@ class CallTree:
         """Rules 1 and 2; what is handed over."""
         found = self._retrieved(call, passages)
         if len(call.lists) == 1 and passages.ids != call.lists[0].ids and set(passages.ids) <= set(call.lists[0].ids):
-            found.pool, found.left = call.lists[0], passages
+            found.pool, found.left, found.compressed = call.lists[0], passages, True
         if call.caller is None or (self._at_once and all(each.kind is not Kind.TOOL for each in call.path())):
             return [found]
         call.waiting.append(found)
@@ -412,8 +414,8 @@ def _answer(answer: _Call, sources: Passages) -> list[_Retrieved]:
     """Rule 8; what is handed over."""
     inside = [each for each in answer.waiting if not each.failed]
     answer.waiting = [each for each in answer.waiting if each.failed]
-    if len(inside) == 1 and inside[0].left is None and sources.ids != (pool := inside[0].pool).ids:
-        inside[0].left = sources if set(sources.ids) & set(pool.ids) else None
+    if len(inside) == 1 and (inside[0].left is None or inside[0].compressed) and sources.ids != inside[0].shown.ids:
+        inside[0].left = sources if {*sources.ids} & {*inside[0].shown.ids} else inside[0].left
     return inside
 
 
