@@ -273,8 +273,8 @@ def _findings(rows: Sequence[RunDifference], settings: Mapping[str, Any]) -> Ite
         least = f"the smallest true difference that is shown with a power of {power}, at the level of"
         yield Note(f"shows ≥: {least} Holm's correction for a family of {family}")
     # Of differences that are all the same, as those in Success are, the first ones are the largest by chance.
-    uneven = (row for row in rows if len({abs(each.difference) for each in row.moved}) > 1)
-    if (first := next(uneven, None)) is not None:
+    found = (x for x in rows if getattr(x.measure, "per_query", True) and len({abs(m.difference) for m in x.moved}) > 1)
+    if (first := next(found, None)) is not None:
         moved = ", ".join(f"{m.query} ({number(m.baseline_value)} → {number(m.value)})" for m in first.moved)
         yield Note(f"largest differences in {first.measure}: {moved}")
 
