@@ -33,7 +33,7 @@ def test_a_page_with_a_baseline_holds_all_differences_and_what_they_rest_on(fold
     options = ("--baseline", "bm25", "--by", "by.csv", "-c", "rules.unjudged=worst")
     assert page(folder, "dense.trec", *options).returncode == 0
     text = (folder / "page.html").read_text()
-    for said in ("dense compared with bm25: 2 queries", "dense compared with bm25 by kind", '<th scope="col">p Holm'):
+    for said in ("dense compared with bm25: 2 queries", "in all slices, at all depths", '<th scope="col">p Holm'):
         assert said in text
     assert " · unjudged=worst · " in text
     assert "95% intervals of 5,000 resamples, seed 7" in text

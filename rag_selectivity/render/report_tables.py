@@ -299,7 +299,7 @@ def _slice_differences(rows: Sequence[RunDifference], comparison: Comparison) ->
     mixed = {row.measure for row in shown if row.basis == WITH_CONTROLS}
     if own := [f"{x.measure} of {_slice_of(x)}" for x in shown if x.n and x.measure in mixed and x.basis == AS_JUDGED]:
         yield Note(f"as judged, the other slices with random controls: {', '.join(own)}")
-    yield Note(f"p Holm: over {counted(comparison.settings['family_of_slices'], 'test')} in all slices")
+    yield Note(f"p Holm: over {counted(comparison.settings['family_of_slices'], 'test')} in all slices, at all depths")
 
 
 def _slice_of(row: RunDifference) -> str:
