@@ -5,18 +5,7 @@ import json
 import pytest
 
 from tests.endpoint_runs import grades, rows, run, write_pairs
-from tests.hostile_server import (
-    KEY,
-    HostileServer,
-    Reply,
-    Request,
-    but,
-    fails,
-    good,
-    grade_of,
-    per_passage,
-    refuses,
-)
+from tests.hostile_server import KEY, HostileServer, Reply, Request, but, fails, good, grade_of, per_passage, refuses
 
 pytestmark = pytest.mark.contract
 

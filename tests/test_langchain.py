@@ -371,3 +371,17 @@ def test_r_counts_what_filters_leave_as_n_does_or_a_warning_says_that_it_does_no
     assert all(live[each].value == batch[each].value for each in ("P@2", "Harm@2", "nDCG@2"))
     with pytest.warns(rs.SelectivityWarning, match="^R of a random draw counts labels outside a filter"):
         selectivity({"a": odd, "b": even}, labels={"text 1": {"n1": 5}}, ids="exact", **{**screen, "corpus_size": 20})
+
+
+def test_labels_outside_a_filter_are_no_doubt_that_ids_meet() -> None:
+    outside, others = {f"n{i}": 1 for i in range(0, 40, 2)}, [f"other {i}" for i in range(10)]
+    labels = {f"q{i}": {f"n{i}": 1, **outside} for i in range(1, 40, 2)} | dict.fromkeys(others, outside)
+    shown = {query: [f"n{(int(query[1:]) + j) % 40}" for j in range(0, 20, 2)] for query in labels if query[0] == "q"}
+    shown |= dict.fromkeys(others, shown["q1"])
+    found = RunnableLambda(lambda query: [Document(id=name, page_content=name) for name in shown[query]])
+    report = selectivity(found, labels=labels, corpus_size=half(1), scale="trec", depths=[5], identity="id")
+    assert "ids" not in str(report)
+    monitor = rs.Monitor(labels, corpus_size=half(1), scale="trec", measures=["R"])
+    for query in others:
+        monitor.record(rs.Retrieval(query, shown[query]))
+    assert monitor.report()["R"].value == 0

@@ -14,17 +14,7 @@ from llama_index.core.schema import IndexNode, NodeWithScore, TextNode
 from llama_index.core.tools import RetrieverTool
 from rag_selectivity_llama_index import SelectivityEvaluator
 
-from tests.llama_index_world import (
-    ASKED,
-    FRANCE,
-    OPTIONS,
-    Scripted,
-    assert_recorded,
-    engine,
-    reranked,
-    tools,
-    watched,
-)
+from tests.llama_index_world import ASKED, FRANCE, OPTIONS, Scripted, assert_recorded, engine, reranked, tools, watched
 from tests.test_llama_index import KeepLast, WordRetriever
 from tests.three_questions import GRADES, QUERIES
 

@@ -255,3 +255,6 @@ def test_r_counts_what_a_filter_leaves_as_n_does(name, column, own) -> None:
     batch = m.selectivity(rows, None if own else labels, **options)["RandomSuccess@2"].value
     scores = m.RowFigures(None if own else labels, **options).score(**rows[0])
     assert [batch, scores["RandomSuccess@2"]] == pytest.approx([1 - 18 * 17 / (20 * 19)] * 2)
+    figures = m.RowFigures({"q": {"n1": 1}, "o": {"n2": 1}}, corpus_size=half(1), measures=["R@2"])
+    rows = [{"user_input": "o", "retrieved_context_ids": ["n3"], "retrieved_contexts": ["-"]}] * 11
+    assert [figures.score(**row) for row in rows] == [{"R@2": 0}] * 11

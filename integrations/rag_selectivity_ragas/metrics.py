@@ -212,7 +212,7 @@ class RowFigures:
     def _doubt(self, passages: Sequence[str], grades: Mapping[str, int]) -> str | None:
         """Why there are no figures, if no row of many held a labelled passage; a warning says it once."""
         was_nothing = self._met.nothing
-        self._met.add(passages, grades)
+        self._met.add(passages, grades, self._corpus)
         if not self._met.nothing:
             return None
         doubt = (

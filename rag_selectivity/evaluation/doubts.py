@@ -75,7 +75,7 @@ class Doubts:
 
     def __init__(self, made_of: tuple[Terms, Lists, Lists | None], name: str, found: int = 0) -> None:
         self.terms, self.lists, self.pool = made_of
-        self.name, self.qrels, self.policy, self.form = name, self.terms.labels, self.terms.policy, self.terms.form
+        self.name, self.qrels, self.policy, self.form = name, self.terms.left, self.terms.policy, self.terms.form
         self.counts, self.unknown = self.lists.counts, self.lists.unknown
         #: How many queries of the qrels the run has, and how many passages in the lists are judged.
         self.listed, self.hits = int(self.lists.times.sum()), sum(len(hits.query) for hits in self.lists.hits)
@@ -248,7 +248,7 @@ class Doubts:
     def _lists_without(self) -> str:
         """How many lists have no labelled passage in their tops, if many, and the other tops are full of them."""
         hits = Hits.together(self.lists.hits)
-        could = np.minimum(np.minimum(self.terms.labels.lengths, self.lists.length), TOP)
+        could = np.minimum(np.minimum(self.qrels.lengths, self.lists.length), TOP)
         found = np.bincount(hits.query[hits.rank <= TOP], minlength=len(could))
         without, others = ((could >= _SEVERAL) & rows for rows in (found == 0, found > 0))
         if without.sum() < max(_SEVERAL, 0.1 * others.sum()) or found[others].sum() <= 0.5 * could[others].sum():

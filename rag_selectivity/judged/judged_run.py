@@ -403,10 +403,8 @@ class JudgedRun:
     def require_corpus_size(self, measure: str) -> IntArray:
         """N for each query, or an error that says how to give it."""
         if self.corpus_size is None:
-            raise InputError(
-                f"{measure} compares with a random draw and needs the corpus size N: "
-                f"give corpus_size=… (--corpus-size N) (how-to: corpus-size)"
-            )
+            give = "give corpus_size=… (--corpus-size N) (how-to: corpus-size)"
+            raise InputError(f"{measure} compares with a random draw and needs the corpus size N: {give}")
         return self.corpus_size
 
     # -- the top K -------------------------------------------------------------------------------

@@ -101,7 +101,7 @@ class Lists:
 
     def _add(self, part: Run, terms: Terms, name: str) -> None:
         """Judge some lists, each whole."""
-        qrels, policy, labels = terms.qrels, terms.policy, terms.labels.lengths
+        qrels, policy, labels = terms.qrels, terms.policy, terms.left.lengths
         if policy.exclude_self:
             part = part.without_self()
         position = qrels.positions(part.queries)

@@ -35,8 +35,10 @@ class Terms:
     scale, policy, form
     corpus : frozenset of str or None
         The passages of the corpus.
+    left : Qrels
+        The labels of passages that a retriever's filter leaves, which alone its lists can hold; all without one.
     outside : Hits
-        The judgments of passages that a retriever's filter leaves out, at no rank.
+        The judgments of passages that it leaves out, at no rank.
     sizes : int64[queries] or None
         N of each query.
     documents : Documents or None
@@ -52,6 +54,7 @@ class Terms:
     policy: Policy
     form: IdForm
     corpus: frozenset[str] | None
+    left: Qrels
     outside: Hits
     sizes: IntArray | None
     documents: Documents | None
@@ -118,7 +121,8 @@ class Terms:
             judged = np.bincount(left.query, documents.passages, minlength=len(left)).astype(np.int64)
         sizes = None if size is None else _sizes(size, qrels, judged)
         counted = (counts.total, size) if counts is not None and isinstance(size, int) else None
-        return cls(qrels, drawn, settled, policy, form, known, outside, sizes, documents, counted, doubts)
+        left = left.without_controls()
+        return cls(qrels, drawn, settled, policy, form, known, left, outside, sizes, documents, counted, doubts)
 
     @cached_property
     def labels(self) -> Qrels:

@@ -151,7 +151,7 @@ class Window:
             self.kept.extend(part)
             self._measured += len(part)
             for retrieval in part:
-                self._met.add([*retrieval.shown, *(retrieval.pool or ())], self._grades(retrieval))
+                self._met.add([*retrieval.shown, *(retrieval.pool or ())], self._grades(retrieval), self.corpus)
             yield self._known(outcomes)
 
     def _grades(self, retrieval: Retrieval) -> Mapping[str, int]:

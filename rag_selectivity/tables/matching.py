@@ -194,15 +194,15 @@ class Meeting:
         self.lists = self.known = 0
         self._first: list[Sides] = []
 
-    def add(self, ids: Collection[str], labels: Mapping[str, int]) -> None:
-        """Count a list, if it holds something and its query has labels."""
-        if not ids or not labels:
+    def add(self, ids: Collection[str], labels: Collection[str], corpus: Collection[str] | None) -> None:
+        """Count a list, if it holds something and its query has labels in the corpus, where one is known."""
+        labels = [passage for passage in labels if corpus is None or passage in corpus]
+        if not (passages := dict.fromkeys(ids)) or not labels:
             return
-        passages = dict.fromkeys(ids)
         if self.lists < _KEPT_LISTS:
-            self._first.append((list(passages)[:_KEPT_LISTS], list(labels)[:_KEPT_LISTS]))
+            self._first.append((list(passages)[:_KEPT_LISTS], labels[:_KEPT_LISTS]))
         self.lists += 1
-        self.known += len(labels.keys() & passages.keys())
+        self.known += len(passages.keys() & labels)
 
     @property
     def nothing(self) -> bool:
