@@ -11,7 +11,6 @@ import rag_selectivity as rs
 from rag_selectivity.advice import decide
 from rag_selectivity.cli.app import app
 from rag_selectivity.results.stored import read_report
-from rag_selectivity.wording import share
 
 pytestmark = [pytest.mark.contract, pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")]
 
@@ -72,7 +71,7 @@ def test_the_table_has_five_columns_at_the_k_of_the_decision(report) -> None:
     decision = decide(report)
     assert f"\nAt K = {decision.K}, by {decision.measure}\n" in text
     # What is tested is as judged, and is said with the figure that was tested.
-    gap = share(min(pair.difference for pair in decision.pairs if pair.apart))
+    gap = f"{min(pair.difference for pair in decision.pairs if pair.apart):.2f}".removeprefix("0")
     assert f"(+{gap} of the evidence, as judged)" in text
     said = [" ".join(answer.text.split()) for answer in decision.answers]
     assert answers_of(text) == dict(zip(ANSWERS, said, strict=True))
