@@ -381,13 +381,12 @@ def test_pairs_drawn_for_people_are_no_open_pairs_of_the_judge(world) -> None:
 
 def test_labels_of_a_draw_are_of_the_pairs_that_it_drew(world) -> None:
     task, target = task_of(world, "agree:40"), world.folder / "ada.qrels"
-    for pairs, refused in ((list(task.drawn), 0), (list(world.grades), 360)):
-        target.write_text("".join(f"{query} 0 {passage} 3\n" for query, passage in pairs))
-        if refused:
-            with pytest.raises(rs.InputError, match=rf"the store did not draw {refused} pairs by agree:40, such as"):
-                import_labels(world.store, target, origin="person", drawn="agree:40")
-        else:
-            assert import_labels(world.store, target, origin="person", drawn="agree:40").labels == 40
+    lines = {(query, passage): f"{query} 0 {passage} 3\n" for query, passage in world.grades}
+    target.write_text("".join(lines.values()))
+    with pytest.raises(rs.InputError, match=r"the store did not draw 360 pairs by agree:40, such as"):
+        import_labels(world.store, target, origin="agree:40")
+    target.write_text("".join(lines[pair] for pair in task.drawn))
+    assert import_labels(world.store, target, origin="agree:40").labels == 40
 
 
 def _of_two_grades(seed: int, labels_of_1: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -59,11 +59,11 @@ def test_an_import_takes_an_origin(tmp_path, origin, flag) -> None:
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
-        ("q 0 a 5\nq 0 b 0\n", {}, r"ada.qrels:2: query 'q', passage 'b': grade 0 is off the utility scale"),
-        ("q 0 a 5\nq 0 a 4\n", {}, "one pair cannot have two grades"),
+        ("q 0 a 5\nq 0 b 0\n", {}, r"ada.qrels:2: query .q., passage .b.: grade 0 is off the scale of label stores"),
+        ("q 0 a 5\nq 0 a 4\n", {}, "ada graded it 5 and 4; remove one, or name the judge that gave both"),
         ("q 0 b 3\nq 0 a 4\n", {}, r"'a': ada graded it 2 in the store and 4 in the file .*--replace"),
         ("q 0 b 3\n", {"origin": "pol"}, "got 'pol'; did you mean \"pool\""),
-        ("q 0 b 3\n", {"drawn": "agree:3"}, "give origin='person'"),
+        ("q 0 b 3\n", {"judge": "m", "grade_map": {5: 5}}, "grade 3 is not in the grade map; add 3:NEW"),
     ],
 )
 def test_wrong_labels_are_named_and_nothing_is_imported(tmp_path, text, options, message) -> None:
@@ -76,10 +76,6 @@ def test_wrong_labels_are_named_and_nothing_is_imported(tmp_path, text, options,
         assert list(store.rows()) == before
 
 
-def read_texts_of(store):
-    return {(label.annotator, label.passage): (label.query_hash, label.passage_hash) for label in store.human_labels()}
-
-
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
 def test_an_export_keeps_the_texts_that_a_person_read(path, suffix) -> None:
     old = digest("q1"), digest("a, as it was once")
@@ -88,8 +84,22 @@ def test_an_export_keeps_the_texts_that_a_person_read(path, suffix) -> None:
         store.put_human_labels([HumanLabel("q1", "a", "ada", 2, None, *old)])
         export_labels(store, target)
         import_labels(other, target)
-        assert read_texts_of(other) == {("ada", "a"): old, ("ada", "b"): (None, None)}
+        read = {(x.annotator, x.passage): (x.query_hash, x.passage_hash) for x in other.human_labels()}
+        assert read == {("ada", "a"): old, ("ada", "b"): (None, None)}
         assert [[x.passage for x in s.human_labels() if x.is_outdated] for s in (store, other)] == [["a"], ["a"]]
+
+
+def test_grades_of_ones_own_judge_are_a_judges_with_samples_and_reasons(tmp_path) -> None:
+    """Nobody says which texts it read: they are those that others grade later."""
+    (tmp_path / "own.csv").write_text('qid,doc_id,grade,reason\nq,a,5,"it, says"\nq,b,1,\nq,a,2,second\n')
+    with Store(tmp_path / "s.db") as store:
+        import_labels(store, tmp_path / "own.csv", judge="gpt", origin="pool")
+        for known in (False, True):
+            rows = [(row["judge"], row["sample"], row["grade"], row["reason"]) for row in store.rows()]
+            assert rows == [("gpt", 0, 5, "it, says"), ("gpt", 1, 2, "second"), ("gpt", 0, 1, None)]
+            assert [bool(row["query_hash"]) for row in store.rows()] == [known] * 3
+            store.add_texts([("q", passage, digest("q"), digest(passage)) for passage in "ab"])
+    assert rs.read_qrels(tmp_path / "s.db").to_dict() == {"q": {"a": 2, "b": 1}}
 
 
 def test_new_grades_replace_old_ones_only_if_asked(tmp_path) -> None:

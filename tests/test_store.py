@@ -96,17 +96,15 @@ def test_strict_harm_tells_distractors_from_noise(tmp_path) -> None:
         store.add_texts(("q", p, digest("q"), digest(p)) for p in said)
         store.put([Label((number, digest("q"), digest(p), 0), g, misleading=m) for p, (g, m) in said.items()]).result()
         assert rs.read_qrels(path)["q"] == {"a": 1, "b": 2, "c": 1, "d": 2, "e": 4, "f": 1}
-        as_given = label_rows(store, as_given=True)
-        assert {p: g for _, p, g in as_given} == {p: g for p, (g, _) in said.items()}
+        assert {p: g for _, p, g in label_rows(store, as_given=True)} == {p: g for p, (g, _) in said.items()}
 
 
 def test_one_model_under_two_settings_is_two_judges(tmp_path) -> None:
     with Store(tmp_path / "s.db") as store:
         first = put(store, "m", {("q", "a"): 2}, temperature=0)
         second = put(store, "m", {("q", "a"): 3}, temperature=1)
-        names = [judge["judge"] for judge in store.judges()]
-        assert names == [f"m#{first}", f"m#{second}"]
-        assert list(label_rows(store, judges=[names[1]])) == [("q", "a", 3)]
+        assert [judge["judge"] for judge in store.judges()] == [f"m#{first}", f"m#{second}"]
+        assert list(label_rows(store, judges=[f"m#{second}"])) == [("q", "a", 3)]
         assert list(label_rows(store, judges=["m"])) == [("q", "a", 2)]
         with pytest.raises(rs.InputError, match=r"judges .--judge. must be one of m, m#1, m#2, got 'n'"):
             label_table(store, judges=["n"])

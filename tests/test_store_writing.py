@@ -57,14 +57,8 @@ def test_origins_failures_and_servers_leave_and_come_back(tmp_path, suffix) -> N
         written = list(store.rows())
         assert export_labels(store, tmp_path / f"out{suffix}") == 6
         import_labels(other, tmp_path / f"out{suffix}")
-        again = list(other.rows())
-        assert [{**row, "created": 0} for row in again] == [{**row, "created": 0} for row in written]
+        assert [{**row, "created": 0} for row in other.rows()] == [{**row, "created": 0} for row in written]
         assert list(other.origins()) == list(store.origins())
-        assert len(list(store.origins())) == 3
-    named = {(row["passage_id"], row["sample"], row["source"]): row for row in written}
-    assert named["a", 1, "judge"]["way"] == '{"format": "json_schema"}'
-    assert named["c", 1, "judge"]["last_answer"] == "a ‘4’, or 5"
-    assert named["b", 0, "human"]["grade"] is None
     assert rs.read_qrels(tmp_path / "t.db")["q"] == {"a": 5, "b": 3, "c": 4}
 
 

@@ -66,8 +66,7 @@ def labels_export(store: Path, target: _Target, *, judge: o.Names = None, format
     with Store(store, read_only=True) as labels:
         if target != STANDARD_OUTPUT:
             refuse_typed(("format",), "the suffix of a file says its format")
-            count = export_labels(labels, target, judges=judge)
-            note(f"wrote {counted(count, 'label')} to {target}")
+            note(f"wrote {counted(export_labels(labels, target, judges=judge), 'label')} to {target}")
         elif format == "qrels":
             put("\n".join(qrels_lines(labels, judges=judge)), None, is_data=True)
         else:
@@ -80,9 +79,9 @@ def labels_import(
     source: Path,
     *,
     annotator: str | None = None,
+    judge: str | None = None,
     grade_map: str | None = None,
     origin: str | None = None,
-    drawn: str | None = None,
     replace: bool = False,
 ) -> None:
     """Add labels from a file to a store.
@@ -93,22 +92,23 @@ def labels_import(
     Arguments
     ---------
     source : FILE
-        Answers to a task of `labels draw`, labels of a person (qrels), or a table that `labels export` wrote.
+        Answers to a task of `labels draw`; qrels or a table of query_id, passage_id, grade and reason; or a table that
+        `labels export` wrote.
 
     Data
     ----
     annotator : NAME
         Person who gave the labels (default: the file's name).
+    judge : NAME
+        Judge that gave them, as a model; what it graded again is a further sample.
     origin : KIND
-        How the pairs of a person's qrels were chosen: pool, tail, control, person or unknown (default).
-    drawn : NAME
-        Name of the draw, with --origin person, as in calibrate:200.
+        How the pairs were chosen: pool, tail, control, person, unknown (default), or the draw, as in calibrate:200.
     replace
         Take new grades in place of other grades of the same person.
 
     Examples
     --------
-    $ rag-selectivity labels import people.db scripted.qrels --annotator scripted --origin person --drawn agree:30
+    $ rag-selectivity labels import people.db scripted.qrels --annotator scripted --origin agree:30
     $ rag-selectivity labels import people.db formats/graded03.trec --annotator ben --grade-map 0:1,1:3,2:4,3:5
     """
     from rag_selectivity.grading.exchange import import_labels
@@ -117,20 +117,20 @@ def labels_import(
     from rag_selectivity.people.importing import import_answers
 
     if is_answers(source):
-        refuse_typed(("grade_map", "origin", "drawn"), "answers to a task have grades 1 to 5 and a draw")
+        refuse_typed(("judge", "grade_map", "origin"), "answers to a task have grades 1 to 5 and a draw")
         with Store(store, create=False) as labels:
             put_lines(import_answers(labels, source, annotator=annotator, replace_newer=replace).lines())
         return
     taken = import_labels(
         store,
         source,
-        annotator=annotator or (name_and_file("-")[0] if source == STANDARD_INPUT else None),
+        annotator=annotator or (name_and_file("-")[0] if source == STANDARD_INPUT and judge is None else None),
+        judge=judge,
         grade_map=parse_grade_map(grade_map),
         origin=origin,
-        drawn=drawn,
         replace=replace,
     )
-    by = "" if taken.annotator is None else f"; by {taken.annotator}, origin {drawn or taken.origin}"
+    by = "" if taken.annotator is None else f"; by {taken.annotator}, origin {taken.origin}"
     put_lines([f"took {counted(taken.labels, 'label')} from {source} into {store}{by}"])
 
 

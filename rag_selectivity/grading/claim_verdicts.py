@@ -139,10 +139,8 @@ def read_verdicts(source: Any) -> dict[Key, PeoplesVerdict]:
         query, claim, passage = (without_apostrophe(str(row[column])) for column in columns)
         key = checked_id(query, where, "query"), claim, checked_id(passage, where, "passage")
         if key in found and found[key].supported != supported:
-            raise InputError(
-                f"{where}: query {query!r}, passage {passage!r}: another verdict on the same claim is in "
-                f"{found[key].where}; settle it, and keep one row"
-            )
+            other = f"another verdict on the same claim is in {found[key].where}; settle it, and keep one row"
+            raise InputError(f"{where}: query {query!r}, passage {passage!r}: {other}")
         drawn = str(row.get("drawn") or "").strip() == _DRAWN
         found[key] = PeoplesVerdict(where, supported, str(row.get("fingerprint") or ""), drawn)
     if not found:

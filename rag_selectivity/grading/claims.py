@@ -157,9 +157,8 @@ async def acheck_claims(
     needed = _needed(measures, chosen_checks, whole_context)
     too_deep = [depth for depth in (*(depths or ()), *whole_context, *needed) if k is not None and depth > k]
     if too_deep:
-        raise InputError(
-            f"depth {too_deep[0]} is below the top {k} that is read: give k={too_deep[0]} (-k), or a depth ≤ {k}"
-        )
+        mend = f"give k={too_deep[0]} (-k), or a depth ≤ {k}"
+        raise InputError(f"depth {too_deep[0]} is below the top {k} that is read: {mend}")
     if samples is not None:
         if given := [f"{name} (--{name})" for name, value in of_runs.items() if value is not None]:
             raise InputError(f"samples hold their own texts and lists: leave {', '.join(given)} out")
@@ -304,10 +303,8 @@ def _sample(row: Any, where: str, checks: Sequence[str], k: int | None) -> Sampl
     if reference is not None and not isinstance(reference, str):
         raise InputError(f"{where}: reference must be a text, got {reference!r}")
     if not set(checks) <= set(WITHOUT_REFERENCE) and not (reference or "").strip():
-        raise InputError(
-            f"{where}: reference (the right answer) is missing; only the checks `relevance` and `groundedness` do "
-            f"without"
-        )
+        others = "only the checks `relevance` and `groundedness` do without"
+        raise InputError(f"{where}: reference (the right answer) is missing; {others}")
     if GROUNDEDNESS in checks and (not isinstance(response, str) or not response.strip()):
         raise InputError(f"{where}: response (what was answered) is missing; the check `groundedness` needs it")
     for name in ("id", "query_id"):
@@ -349,9 +346,8 @@ def samples_of_runs(
         raise InputError(f"the {'references' if references is not None else 'responses'} are empty")
     for what, texts in (("references", known), *((f"responses of {name}", each) for name, each in said.items())):
         if empty := [id_ for id_, text in texts.items() if not text.strip()]:
-            raise InputError(
-                f"{what}: {counted(len(empty), 'query', 'queries')} with an empty text ({examples(empty)})"
-            )
+            queries = counted(len(empty), "query", "queries")
+            raise InputError(f"{what}: {queries} with an empty text ({examples(empty)})")
     questions = needed_texts(queries, "queries", asked)
     refuse_questions(known, questions)
     lists = {name: dict(ranked_lists(each, k)) for name, each in runs.items()}
@@ -384,8 +380,6 @@ def _responses_of(responses: Any, runs: Mapping[str, Any]) -> dict[str, dict[str
         raise InputError(f"responses are of {', '.join(map(str, responses))} alone, but runs of {', '.join(runs)}")
     tables = {str(name): table for name, table in responses.items()} if named else dict.fromkeys(runs, responses)
     if not named and len(runs) > 1:
-        raise InputError(
-            f"each run has its own responses, since other passages make other answers: give them by run "
-            f"({', '.join(runs)})"
-        )
+        mend = f"give them by run ({', '.join(runs)})"
+        raise InputError(f"each run has its own responses, since other passages make other answers: {mend}")
     return {name: dict(read_texts(table, "responses", RESPONSE_NAMES)) for name, table in tables.items()}

@@ -195,14 +195,13 @@ def drawn_tail(lists: Lists, tail: Tail, taken: Taken, seed: int) -> dict[str, l
     taken. The store keeps which of several lists hold a drawn passage, and at which ranks. A query whose tail is short
     or empty gives what it has.
     """
-    fused = len(lists) > 1
     drawn: dict[str, list[DrawnPair]] = {}
     for query, row in sorted(ranked_lists(ordered(lists), tail.last)):
         of_tail = {p: rank for rank, p in reversed([*enumerate(row, 1)]) if p not in taken.get(query, ())}
         chosen = sorted(of_tail, key=lambda passage: (pair_number(seed, "tail", query, passage), passage))[: tail.drawn]
         detail = {"of": len(of_tail), "drawn": len(chosen)}
         drawn[query] = [DrawnPair(query, passage, of_tail[passage], detail) for passage in chosen]
-    if not fused:
+    if len(lists) < 2:
         return drawn
     ranks = ranks_in_lists(lists, {each[:2] for pairs in drawn.values() for each in pairs})
     return {

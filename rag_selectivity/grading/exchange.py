@@ -1,5 +1,6 @@
 """Labels of a store as files (qrels, JSONL, CSV, Parquet) and back, and what a store holds in words."""
 
+import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,16 +15,17 @@ from pydantic import TypeAdapter, ValidationError
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.origins import label_rows, store_labels
 from rag_selectivity.grading.reading import problems_of
-from rag_selectivity.grading.store import Draw, HumanLabel, Incoming, Label, Origin, Settings, Store, damaged
-from rag_selectivity.grading.store.records import LABEL_COLUMNS, ORIGIN_KINDS, SETTINGS
+from rag_selectivity.grading.store import Draw, HumanLabel, Incoming, Label, Origin, Settings, Store, damaged, unread
+from rag_selectivity.grading.store.records import LABEL_COLUMNS, NOT_KNOWN, ORIGIN_KINDS, SETTINGS, Pair
 from rag_selectivity.judged.qrels import Qrels
-from rag_selectivity.judged.reading import read_qrels
 from rag_selectivity.results.grading import other_models
 from rag_selectivity.results.shapes import check_version
 from rag_selectivity.tables.cells import check_one_of, checked_id, id_fault, is_missing, number_of, shown, whole_grade
-from rag_selectivity.tables.exact import SEPARATORS, kind_of, read_records, suffix_of
+from rag_selectivity.tables.exact import SEPARATORS, Row, kind_of, read_records, suffix_of, trec_rows
 from rag_selectivity.tables.files import json_value
-from rag_selectivity.tables.grades import SCALES
+from rag_selectivity.tables.forms import AS_THEY_ARE
+from rag_selectivity.tables.grades import parse_grade_map
+from rag_selectivity.tables.names import COLUMNS, columns_of, optional_column
 from rag_selectivity.tables.writing import without_apostrophe, write_rows, write_whole
 from rag_selectivity.wording import counted, visible
 
@@ -142,9 +144,9 @@ def import_labels(
     path: str | Path,
     *,
     annotator: str | None = None,
+    judge: str | None = None,
     grade_map: Any = None,
     origin: str | None = None,
-    drawn: str | None = None,
     replace: bool = False,
 ) -> Imported:
     """Read labels from a file into a store, all or none.
@@ -154,17 +156,18 @@ def import_labels(
     store : Store or path
         Opened only when the labels are read and without a fault, so that others make no new store.
     path : str or Path
-        Qrels of a person; or a table that `labels export` wrote, which restores every label as it was.
+        Labels of a person or a judge; or a table that `labels export` wrote, which restores every label as it was. A
+        column `reason` of a table is kept.
     annotator : str, optional
-        The person who gave the grades of qrels. Default: the name of the file.
+        The person who gave the grades. Default: the name of the file.
+    judge : str, optional
+        The judge that gave them and no person, such as its model: what it graded again is a further sample of the pair.
     grade_map : str or mapping, optional
         New grade for each grade of qrels, which must be 1 to 5 in the end.
-    origin : {"pool", "tail", "control", "person", "unknown"}, optional
-        How the pairs of qrels were chosen: the top ranks of a run, drawn from the ranks below, drawn from the corpus,
-        or drawn for the person. Default: unknown.
-    drawn : str, optional
-        For the origin `person`: the name of the draw, such as `calibrate:200`. If the store made it, the pairs must be
-        of those that it drew.
+    origin : {"pool", "tail", "control", "person", "unknown"} or the name of a draw, optional
+        How the pairs were chosen: the top ranks of a run, drawn from the ranks below, drawn from the corpus, or drawn
+        for the person, as by `calibrate:200`. If the store made that draw, the pairs must be of those that it drew.
+        Default: unknown.
     replace : bool
         Take new grades in place of other grades that the same person gave to the same pair.
 
@@ -180,47 +183,49 @@ def import_labels(
         raise InputError(f"{file} is a label store: write its labels with `{write}`, and import labels.jsonl")
     is_table = kind in ("jsonl", "parquet", *SEPARATORS)
     is_export = kind == "exported" or (is_table and set(_IDENTITY) <= set(next(read_records(file))[1]))
-    if origin is not None:
-        check_one_of("origin (--origin)", origin, ORIGIN_KINDS)
-    if is_export and (origin is not None or drawn is not None):
-        raise InputError(f"{file} says where its labels come from: leave out origin (--origin) and drawn (--drawn)")
-    if drawn is not None and origin != "person":
-        raise InputError("drawn (--drawn) names a draw for people: give origin='person' (--origin person) too")
-    if is_export:
-        incoming = _of_export(file)
-        result = Imported(len(incoming.labels) + len(incoming.people))
-    else:
-        name = checked_id(annotator or file.name.split(".")[0], str(file), "annotator's")
-        incoming = _of_person(file, name, grade_map, origin, drawn)
-        result = Imported(len(incoming.people), name, origin or "unknown")
+    if is_export and (origin is not None or judge is not None):
+        raise InputError(f"{file} says whose its labels are, and how chosen: leave out origin (--origin) and judge")
+    # The names of draws have a colon.
+    chosen, design = ("person", {"design": origin}) if ":" in (origin or "") else (origin or "unknown", {})
+    check_one_of("origin (--origin)", chosen, ORIGIN_KINDS)
+    rows, stem = read_records(file) if is_export else _graded(file, is_table, judge, grade_map), file.name.split(".")[0]
+    name = checked_id(judge or annotator or stem, str(file), "annotator's")
+    if not is_export:
+        draw = Draw(chosen, name if chosen == "person" else stem, how=design)
+        of_all = json.dumps([] if chosen == "unknown" else [Origin(draw).to_dict()])
+        whose = {"source": "judge" if judge else "human", "judge": name, "origins": of_all}
+        rows = ((line, whose | row) for line, row in rows)
+    incoming = _incoming(file, rows)
+    result = Imported(len(incoming.labels) + len(incoming.people), *(() if is_export else (name, origin or "unknown")))
     with nullcontext(store) if isinstance(store, Store) else Store(store) as opened:
-        rows = () if drawn is None else opened.origins("person")
-        known = {(query, passage) for query, passage, each in rows if each.draw.how.get("design") == drawn}
+        drawn = opened.origins("person") if design else ()
+        known = {(query, passage) for query, passage, each in drawn if each.draw.how.get("design") == origin}
         if known and (others := [label.pair for label in incoming.people if label.pair not in known]):
-            first = f"such as query {others[0][0]!r}, passage {others[0][1]!r}: import these without --drawn"
-            raise InputError(f"{file}: the store did not draw {counted(len(others), 'pair')} by {drawn}, {first}")
+            first = f"such as query {others[0][0]!r}, passage {others[0][1]!r}: import these without --origin"
+            raise InputError(f"{file}: the store did not draw {counted(len(others), 'pair')} by {origin}, {first}")
         opened.put_all(incoming, replace=replace)
     return result
 
 
-def _of_person(file: Path, name: str, grade_map: Any, origin: str | None, drawn: str | None) -> Incoming:
-    qrels = read_qrels(file).regraded(grade_map)
-    qrels.check_scale(SCALES["utility"])
-    draw = Draw("person", name, how={"design": drawn} if drawn else {}) if origin == "person" else None
-    rows = [(query, passage, grade) for query in qrels for passage, grade in qrels[query].items()]
-    incoming = Incoming(people=[HumanLabel(q, p, name, grade, draw=draw) for q, p, grade in rows])
-    if origin in ("pool", "tail", "control"):
-        of_all = Origin(Draw(origin, file.name.split(".")[0]))
-        incoming.origins.extend((query, passage, of_all) for query, passage, _ in rows)
-    return incoming
+def _graded(file: Path, is_table: bool, judge: str | None, grade_map: Any) -> Iterator[tuple[int, Row]]:
+    """Labels of one person or judge as rows of an export; of a judge, a pair that comes again is a further sample."""
+    again, mapped = Counter[Pair](), parse_grade_map(grade_map)
+    for line, row in read_records(file) if is_table else trec_rows(file, "labels", False):
+        names = columns_of([*row], "labels", where := f"{file}:{line}")
+        query, passage = (AS_THEY_ARE.of_cell(row[names[what]], where, what) for what in ("query", "passage"))
+        cell, reason = row[names["grade"]], optional_column([*row], COLUMNS["reason"])
+        if mapped is not None and not is_missing(cell) and (cell := whole_grade(cell, where)) not in mapped:
+            raise InputError(f"{where}: grade {cell} is not in the grade map; add {cell}:NEW to it")
+        said = {"grade": cell if mapped is None else mapped.get(cell), "reason": reason and row[reason]}
+        yield line, {"query_id": query, "passage_id": passage, "sample": again[query, passage], **said}
+        again[query, passage] += judge is not None
 
 
-def _of_export(file: Path) -> Incoming:
+def _incoming(file: Path, rows: Iterable[tuple[int, Row]]) -> Incoming:
     incoming = Incoming()
     given: dict[tuple[str, str, str, int], int | None] = {}
-    is_sheet = suffix_of(file) not in (".jsonl", ".parquet")
-    for line, row in read_records(file):
-        if is_sheet:
+    for line, row in rows:
+        if suffix_of(file) == ".csv":
             # As CSV is written, so that no program for sheets computes a cell.
             row = {name: without_apostrophe(cell) if isinstance(cell, str) else cell for name, cell in row.items()}
         where = f"{file}:{line}"
@@ -232,7 +237,7 @@ def _of_export(file: Path) -> Incoming:
             check_version(row["schema"], LABEL_SCHEMA, f"{where}: schema", f"not a label of {LABEL_SCHEMA}")
         query, passage = (checked_id(str(row[f"{what}_id"]), where, what) for what in ("query", "passage"))
         if grade is not None and not 1 <= grade <= 5:
-            wrong = f"grade {grade} is off the scale of label stores, 1 to 5"
+            wrong = f"grade {grade} is off the scale of label stores, 1 to 5: map it (--grade-map {grade}:NEW)"
             raise InputError(f"{where}: query {query!r}, passage {passage!r}: {wrong}")
         try:
             origins = [Origin.from_dict(origin) for origin in json_value(row.get("origins") or "[]")]
@@ -248,30 +253,30 @@ def _of_export(file: Path) -> Incoming:
             if not all(0 <= number <= 1 << 53 for number in (*numbers, label.cost or 0)):
                 raise ValueError(f"a number is below 0 or too large: {numbers}, cost {label.cost}")
             if row["source"] not in ("human", "unknown"):
-                if not (of_query and of_passage):
-                    raise ValueError(f"{' or '.join(_HASHES)} is missing")
                 incoming.labels.append((_settings_of(row), label))
-                incoming.pairs.append((query, passage, of_query, of_passage))
+                texts = (of_query, of_passage) if of_query and of_passage else unread(query, passage)
+                incoming.pairs.append((query, passage, *texts))
                 incoming.origins.extend((query, passage, origin) for origin in origins)
                 continue
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             why = problems_of(error) if isinstance(error, ValidationError) else f"{type(error).__name__}: {error}"
             raise InputError(f"{where}: not a label as `labels export` writes it ({why})") from None
-        sample = label.key[3]
-        annotator, draw = str(row["judge"]), origins[0].draw if origins else None
-        if given.setdefault((query, passage, annotator, sample), grade) != grade:
-            both = f"{annotator} graded it {given[query, passage, annotator, sample]} and {grade}; remove one"
+        sample, annotator = label.key[3], str(row["judge"])
+        if (known := given.setdefault((query, passage, annotator, sample), grade)) != grade:
+            both = f"{annotator} graded it {known} and {grade}; remove one, or name the judge that gave both (--judge)"
             raise InputError(f"{where}: query {query!r}, passage {passage!r}: {both}")
-        texts = of_query, of_passage
-        incoming.people.append(HumanLabel(query, passage, annotator, grade, label.reason, *texts, sample, draw))
+        draw = next((origin.draw for origin in origins if origin.draw.kind == "person"), None)
+        incoming.origins.extend((query, passage, origin) for origin in origins if origin.draw.kind != "person")
+        said = query, passage, annotator, grade, label.reason, of_query, of_passage, sample, draw
+        incoming.people.append(HumanLabel(*said))
     return incoming
 
 
 def _settings_of(row: dict[str, Any]) -> Settings:
-    model, text, *rest = (str(row[name]) for name in SETTINGS)
-    if not isinstance(parameters := json_value(text), dict):
+    model, text, *rest = (str(row.get(name, NOT_KNOWN * (name == "rubric")) or "") for name in SETTINGS)
+    if not isinstance(parameters := json_value(text or "{}"), dict):
         raise ValueError(f"the parameters of a judge are an object, got {shown(parameters)}")
-    return Settings("grade", model, parameters, *rest)
+    return Settings("grade", model or str(row["judge"]), parameters, *rest)
 
 
 def exported_labels(path: Path, judges: Sequence[str] | None = None, humans: bool = True) -> Qrels:

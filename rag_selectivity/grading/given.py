@@ -19,10 +19,8 @@ def whole_numbers(given: Any, what: str, lowest: int = 1) -> list[int]:
 def refuse_questions(references: Mapping[str, str], questions: Mapping[str, str]) -> None:
     """An InputError where the right answers that were given are the questions, as with a file of queries."""
     if references and all(references[query].strip() == text.strip() for query, text in questions.items()):
-        raise InputError(
-            "references: every right answer is the question itself: give a table of query_id and reference "
-            "(--references FILE), not the queries"
-        )
+        mend = "give a table of query_id and reference (--references FILE), not the queries"
+        raise InputError(f"references: every right answer is the question itself: {mend}")
 
 
 def notes_on_lists(

@@ -56,18 +56,16 @@ def reply_of(text: str, headers: Mapping[str, str], way: str) -> Reply:
     try:
         body = json_value(text)
     except ValueError:
-        raise JudgeFailure(
-            f"the endpoint's reply is not JSON: {shown(text)}", "server_error", answer=text[:500]
-        ) from None
+        what = f"the endpoint's reply is not JSON: {shown(text)}"
+        raise JudgeFailure(what, "server_error", answer=text[:500]) from None
     usage = _usage(body)
     choice = _first(body.get("choices")) if isinstance(body, dict) else {}
     message = _first([choice.get("message")])
     content, arguments = message.get("content"), tuple(_arguments(message))
     reasoning = next((each for name in ("reasoning_content", "reasoning") if (each := message.get(name))), None)
     if refusal := message.get("refusal"):
-        raise JudgeFailure(
-            f"the model refused: {str(refusal)[:LONGEST_MESSAGE]}", "refusal", usage=usage, answer=str(refusal)
-        )
+        said = str(refusal)
+        raise JudgeFailure(f"the model refused: {said[:LONGEST_MESSAGE]}", "refusal", usage=usage, answer=said)
     if not (content or arguments or reasoning):
         for error in _errors(body, choice):
             raise _failure_of(error, headers, usage)
@@ -475,9 +473,8 @@ def _checked(headers: Mapping[str, str]) -> dict[str, str]:
     """The headers, if all of them can be sent."""
     for name, value in headers.items():
         if not _HEADER_NAME.fullmatch(name):
-            raise InputError(
-                f"headers (--header): {name!r} is not the name of a header: give letters, digits and hyphens"
-            )
+            wrong = f"{name!r} is not the name of a header: give letters, digits and hyphens"
+            raise InputError(f"headers (--header): {wrong}")
         _sendable(value, f"headers (--header): the value of {name}")
     return dict(headers)
 

@@ -256,9 +256,10 @@ def store_labels(path: Path, judges: Sequence[str] | None = None, humans: bool =
     """The labels of a store, as `read_labels` gives them; `source`: the file whose labels it holds."""
     with Store(path, read_only=True) as store:
         qrels = labels_in(store, judges, humans=humans, queries=store.found_nothing())
+        people = "" if len(qrels) else enumeration(list(store.people()))
     qrels.source = source or str(path)
     if not len(qrels):
-        raise InputError(f"{qrels.source}: there are no grades yet")
+        raise InputError(f"{qrels.source}: there are no grades {f'but of people ({people}) ' * bool(people)}yet")
     if qrels.origins is not None and not qrels.origins.judges and qrels.origins.annotators.keys() == {NOT_KNOWN}:
         qrels.origins = None
     return without_outside_by_people(qrels)
@@ -309,11 +310,8 @@ def people_in(path: str | Path) -> tuple[Qrels, dict[str, int], list[str]]:
 
 def left_out_as_targeted(targeted: Mapping[tuple[str, str], str]) -> str:
     """A note on pairs that a targeted draw chose: {(query, passage): design}."""
-    designs = enumeration(sorted(set(targeted.values())))
-    return (
-        f"{counted(len(targeted), 'label')} by people left out, since the pairs were chosen by what was known of their "
-        f"labels ({designs}): they are no random sample"
-    )
+    why = f"since the pairs were chosen by what was known of their labels ({enumeration(sorted({*targeted.values()}))})"
+    return f"{counted(len(targeted), 'label')} by people left out, {why}: they are no random sample"
 
 
 def _contradictions(grades: Mapping[tuple[str, str], Sequence[int]]) -> list[str]:

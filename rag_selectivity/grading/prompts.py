@@ -180,11 +180,10 @@ def fenced(
     The system message is `system`, what it says about the texts, and `last`; the request follows the texts.
     """
     marker = new_marker(*(text for _, text in texts))
-    blocks = [block(title, text, marker) for title, text in texts]
     said = [system, about_texts.format(marker=marker), *([last] if last else [])]
     return [
         Message(role="system", content="\n\n".join(said)),
-        Message(role="user", content="\n\n".join([*blocks, request])),
+        Message(role="user", content="\n\n".join([*(block(*each, marker) for each in texts), request])),
     ]
 
 

@@ -386,7 +386,7 @@ class Qrels(Pairs):
         if len(off := np.flatnonzero(self.grade[rows] != self.grade[earlier])):
             raise InputError(
                 f"{self._row_text(rows[off[0]])}, but {self._row_text(earlier[off[0]])}: one pair cannot have two "
-                f"grades; remove one"
+                f"grades; remove one, or import them as samples of a judge (labels import --judge NAME)"
             )
         return rows
 

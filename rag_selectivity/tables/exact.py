@@ -232,10 +232,9 @@ def is_frame(value: Any) -> bool:
     """Whether a value is a DataFrame or dataset, with named columns that can be taken by name, or Arrow data."""
     if isinstance(value, (dict, str)):
         return False
-    by_name = hasattr(value, "__getitem__")
     # Of the class, since a lazy frame has to be planned before it names its columns.
     has_names = hasattr(type(value), "columns") or hasattr(value, "column_names")
-    return has_names if by_name else hasattr(value, "__arrow_c_stream__")
+    return has_names if hasattr(value, "__getitem__") else hasattr(value, "__arrow_c_stream__")
 
 
 def records(source: Any, name: str, cells: Sequence[str], least: int = 2) -> Iterator[tuple[int, Row]]:

@@ -17,6 +17,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "document": ("document_id", "document", "ref_doc_id", "_id", "id", *_PASSAGE),
     "chunk": ("chunk_id", "chunk", "node_id", "passage_id", "passage", "pid", "_id", "id"),
     "grade": ("grade", "relevance", "rel", "label", "rating"),
+    "reason": ("reason", "rationale", "explanation"),
     "score": ("score", "sim", "similarity"),
     "rank": ("rank",),
     "run": ("run", "run_id", "run_name", "system"),

@@ -20,4 +20,5 @@ from rag_selectivity.grading.store.records import Label as Label
 from rag_selectivity.grading.store.records import Origin as Origin
 from rag_selectivity.grading.store.records import Settings as Settings
 from rag_selectivity.grading.store.records import digest as digest
+from rag_selectivity.grading.store.records import unread as unread
 from rag_selectivity.grading.store.store import Store as Store

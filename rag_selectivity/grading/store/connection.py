@@ -60,6 +60,15 @@ TABLES = (
 )
 
 
+#: What a judge graded of texts that nobody knew (`unread`) goes along with its pair, once these are known.
+_ONCE_READ = (
+    "CREATE TEMP TRIGGER once_read AFTER UPDATE ON main.pairs WHEN length(old.query_hash) != 16 BEGIN"
+    " UPDATE OR IGNORE labels SET query_hash = new.query_hash, passage_hash = new.passage_hash"
+    " WHERE settings IN (SELECT id FROM settings) AND query_hash = old.query_hash AND passage_hash = old.passage_hash;"
+    " END"
+)
+
+
 @cache
 def _statements() -> dict[tuple[str, str], list[str]]:
     """{(type, name): statement} of all that a store holds, in words."""
@@ -252,6 +261,9 @@ def connect(path: Path) -> Connection:
                 if not _words(connection):
                     for statement in (*TABLES, *_MARKS):
                         connection.execute(statement)
+        # This first: it drops what is temporary.
+        connection.execute("PRAGMA temp_store = FILE")
+        connection.execute(_ONCE_READ)
     except BaseException:
         connection.close()
         raise
@@ -274,10 +286,8 @@ def connect_to_read(path: Path) -> Connection:
     # With an empty log the file is complete, and this process could not write to it anyway.
     log = Path(f"{os.path.realpath(path)}-wal")
     if log.exists() and log.stat().st_size:
-        raise InputError(
-            f"{path}: its folder is read-only, and its latest labels are in {log.name} alone; copy both to a folder "
-            f"that you can write to"
-        )
+        why = f"its folder is read-only, and its latest labels are in {log.name} alone"
+        raise InputError(f"{path}: {why}; copy both to a folder that you can write to")
     return _checked(path, "ro&immutable=1")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.grading.store.connection import Connection
-from rag_selectivity.grading.store.records import Draw, Key, digest, draw_number
+from rag_selectivity.grading.store.records import OR_READ, READ, Draw, Key, digest, draw_number
 from rag_selectivity.tables.small import read_texts
 from rag_selectivity.wording import counted
 
@@ -62,7 +62,6 @@ class Pool:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._draws: list[Draw] = []
-        connection.execute("PRAGMA temp_store = FILE")
         connection.execute(
             "CREATE TEMP TABLE pool (query_id TEXT NOT NULL, passage_id TEXT NOT NULL, draw INTEGER NOT NULL,"
             " rank INTEGER, position REAL NOT NULL, part INTEGER NOT NULL, detail TEXT,"
@@ -127,12 +126,12 @@ class Pool:
         returns in how many.
         """
         self._connection.execute(
-            "INSERT OR IGNORE INTO pairs SELECT DISTINCT pool.query_id, pool.passage_id, q.hash, p.hash FROM pool"
-            " JOIN queries q ON q.id = pool.query_id JOIN passages p ON p.id = pool.passage_id"
+            "INSERT INTO pairs SELECT DISTINCT pool.query_id, pool.passage_id, q.hash, p.hash FROM pool JOIN queries q"
+            f" ON q.id = pool.query_id JOIN passages p ON p.id = pool.passage_id WHERE true {OR_READ}"
         )
         of_query = "coalesce((SELECT hash FROM queries WHERE id = query_id), query_hash)"
         of_passage = "coalesce((SELECT hash FROM passages WHERE id = passage_id), passage_hash)"
-        is_other = f"WHERE query_hash != {of_query} OR passage_hash != {of_passage}"
+        is_other = f"WHERE {READ} AND (query_hash != {of_query} OR passage_hash != {of_passage})"
         others = f"(query_id, passage_id) IN (SELECT query_id, passage_id FROM pairs {is_other})"
         # What was drawn for people says itself which texts they read.
         of_judges = "draw NOT IN (SELECT id FROM draws WHERE kind = 'person')"

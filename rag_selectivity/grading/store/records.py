@@ -243,6 +243,18 @@ def digest(text: str) -> bytes:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
+#: Whether the texts of a row of `pairs` are known, in SQL.
+READ = "length(query_hash) = 16"
+#: The end of an insertion of pairs: those that are there keep their texts, unless these are not known.
+OR_READ = f"""ON CONFLICT DO UPDATE SET query_hash = excluded.query_hash, passage_hash = excluded.passage_hash
+    WHERE NOT {READ}"""
+
+
+def unread(query: str, passage: str) -> tuple[bytes, bytes]:
+    """What stands in the place of the hashes where nobody says which texts a judge read: longer than a hash."""
+    return b"?" + digest(query), b"?" + digest(passage)
+
+
 # -- writing -----------------------------------------------------------------------------------------------
 
 
@@ -312,7 +324,7 @@ def _number_of(connection: Connection, table: str, values: Mapping[str, Any]) ->
 
 def write_texts(connection: Connection, pairs: Iterable[tuple[str, str, bytes, bytes]]) -> None:
     """Write (query id, passage id, query hash, passage hash) rows; a pair that the store has keeps its texts."""
-    connection.executemany("INSERT OR IGNORE INTO pairs VALUES (?, ?, ?, ?)", pairs)
+    connection.executemany(f"INSERT INTO pairs VALUES (?, ?, ?, ?) {OR_READ}", pairs)
 
 
 def write_origins(connection: Connection, rows: Sequence[tuple[str, str, Origin]]) -> None:
@@ -366,10 +378,12 @@ def write_all(connection: Connection, incoming: Incoming, *, replace_labels: boo
     write_texts(connection, incoming.pairs)
     write_origins(connection, incoming.origins)
     numbers: dict[bytes, int] = {}
-    for settings, of_judge in incoming.labels:
+    texts = "SELECT query_hash, passage_hash FROM pairs WHERE query_id = ? AND passage_id = ?"
+    for (settings, of_judge), (*pair, _, _) in zip(incoming.labels, incoming.pairs, strict=True):
         if (mark := settings.fingerprint) not in numbers:
             numbers[mark] = settings_number(connection, settings)
-        write_labels(connection, [replace(of_judge, key=(numbers[mark], *of_judge.key[1:]))])
+        key = numbers[mark], *connection.execute(texts, pair).fetchone(), of_judge.key[3]
+        write_labels(connection, [replace(of_judge, key=key)])
     write_people(connection, people)
 
 
@@ -382,12 +396,12 @@ def _refuse_other_texts(connection: Connection, incoming: Incoming) -> None:
     wrong = []
     for query, passage, *hashes in (*incoming.pairs, *read_by_people):
         known = connection.execute(
-            "SELECT query_hash, passage_hash FROM pairs WHERE query_id = ?1 AND passage_id = ?2"
+            f"SELECT query_hash, passage_hash FROM pairs WHERE query_id = ?1 AND passage_id = ?2 AND {READ}"
             # Any other pair of the query has its text, too.
-            " UNION ALL SELECT query_hash, ?3 FROM pairs WHERE query_id = ?1 LIMIT 1",
+            f" UNION ALL SELECT query_hash, ?3 FROM pairs WHERE query_id = ?1 AND {READ} LIMIT 1",
             (query, passage, hashes[1]),
         ).fetchone()
-        if known is not None and list(known) != hashes:
+        if known is not None and list(known) != hashes and tuple(hashes) != unread(query, passage):
             wrong.append((query, passage, "query" if known[0] != hashes[0] else "passage"))
     if wrong:
         query, passage, what = wrong[0]

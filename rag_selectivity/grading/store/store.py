@@ -310,7 +310,8 @@ class Store:
             labels = connection.execute(
                 f"SELECT p.query_id, p.passage_id, l.settings, {', '.join(f'l.{name}' for name in columns)},"
                 " nullif(v.served_model, ''), nullif(v.way, ''), l.sample, l.created, s.model, s.parameters, s.rubric,"
-                " s.rubric_version, s.prompt_version, lower(hex(p.query_hash)), lower(hex(p.passage_hash)),"
+                " s.rubric_version, s.prompt_version, iif(length(p.query_hash) = 16, lower(hex(p.query_hash)), NULL),"
+                " iif(length(p.query_hash) = 16, lower(hex(p.passage_hash)), NULL),"
                 " (SELECT json_group_array(json_array(o.draw, o.rank, o.detail)) FROM origins o"
                 " WHERE o.query_id = p.query_id AND o.passage_id = p.passage_id)"
                 f" FROM labels l {_PAIRS_OF_LABELS} JOIN settings s ON s.id = l.settings"
@@ -393,9 +394,9 @@ class Store:
         with self._reading() as connection:
             draws = records.draws_of(connection)
             rows = connection.execute(
-                f"SELECT {', '.join(names)}, h.query_hash, h.passage_hash, sample, draw, h.query_hash != p.query_hash"
-                " OR h.passage_hash != p.passage_hash FROM human h LEFT JOIN pairs p USING (query_id, passage_id)"
-                " ORDER BY annotator, query_id, passage_id, sample"
+                f"SELECT {', '.join(names)}, h.query_hash, h.passage_hash, sample, draw, length(p.query_hash) = 16 AND"
+                " (h.query_hash != p.query_hash OR h.passage_hash != p.passage_hash) FROM human h LEFT JOIN pairs p"
+                " USING (query_id, passage_id) ORDER BY annotator, query_id, passage_id, sample"
             )
             labels = []
             for *said, of_query, of_passage, sample, number, is_outdated in rows:
@@ -462,7 +463,8 @@ class Store:
     def text_hashes(self) -> Iterator[tuple[str, str, bytes, bytes]]:
         """(query id, passage id, query hash, passage hash) rows: which texts the ids have now."""
         with self._reading() as connection:
-            yield from connection.execute("SELECT query_id, passage_id, query_hash, passage_hash FROM pairs")
+            texts = "query_id, passage_id, query_hash, passage_hash"
+            yield from connection.execute(f"SELECT {texts} FROM pairs WHERE {records.READ}")
 
     def draws(self) -> dict[int, Draw]:
         """The draws of the store."""
