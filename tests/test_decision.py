@@ -199,6 +199,9 @@ def test_no_run_is_compared_below_the_lists_of_another() -> None:
     decision, deep = decide(compared.report), decide(compared.report, k=10)
     assert (decision.K, decision.K_from) == (4, "reached")
     assert decision["K"].text.startswith(f"4, where other lists end; {decision.k_by_run['long']} is advised for long: ")
+    # Lists of a few passages have no say about the others.
+    runs["few"] = {query: top[:1] for query, top in runs["short"].items()}
+    assert decide(rs.evaluate(grades, runs, scale="utility")).K == 4
     # Empty slots hold no junk, which is no merit.
     less = compared["short", "Harm@10"]
     assert (less.difference < -0.1, less.p_adjusted < 0.01, less.verdict) == (True, True, "undecided: shorter lists")

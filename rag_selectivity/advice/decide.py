@@ -46,8 +46,8 @@ def decide(
         From `evaluate`, with its lists. Its level, clusters, controls and labels by people are used.
     k : int, optional
         The K that is used in production. Default: of live retrievals, what was shown at most; else the one that
-        `which_k` advises for the run with the most evidence at its own K, or the last rank that the lists of all runs
-        reach if that is less; without advice 10, or the longest list if that is shorter.
+        `which_k` advises for the run with the most evidence at its own K, or the last rank that the lists of another
+        run reach if that is less, but at least half of it; without advice 10, or the longest list if that is shorter.
     baseline : str, optional
         The run that the table compares with. Default: the first one.
     paired : bool

@@ -133,8 +133,8 @@ class Advice:
     leader : str
         The run with the most evidence at its own K; of several with as much, the one with the least K.
     K : int
-        That of the leader, or the last rank that the lists of all runs reach if that is less; without advice 10, or the
-        longest list if that is shorter.
+        That of the leader, or the last rank that the lists of another run reach if that is less, but at least half of
+        it; without advice 10, or the longest list if that is shorter.
     """
 
     curves: Mapping[str, EvidenceCurve]
@@ -153,10 +153,10 @@ class Advice:
         # A reranker often holds as much as its candidates, at a smaller K; their order in a dict says nothing.
         most = [name for name in judged if evidence[name] >= max(evidence.values()) - _SAME]
         leader = min(most, key=lambda name: by_run[name].value or 0)
-        longest = max(int(run.returned.max(initial=1)) for run in judged.values())
-        # Below the end of another run's lists, only empty slots are compared.
-        ends = filter(None, (end_of_lists(run) for name, run in judged.items() if name != leader))
-        return cls(curves, by_run, leader, min([by_run[leader].value or min(_USUAL_K, longest), *ends]))
+        advised = by_run[leader].value or min(_USUAL_K, max(int(x.returned.max(initial=1)) for x in judged.values()))
+        # Below the end of another run's lists only empty slots are compared; one of much shorter lists decides nothing.
+        ends = (end_of_lists(run) for name, run in judged.items() if name != leader)
+        return cls(curves, by_run, leader, min([advised, *(end for end in ends if 2 * end >= advised)]))
 
     def taken(self, given: int | None, shown: int | None) -> tuple[int, Source]:
         """The K of a decision, and where it comes from; `shown` is the most that live retrievals showed."""

@@ -55,7 +55,7 @@ _K_FROM = {
     "given": "the given K",
     "shown": "the most that was shown",
     "advised": "the K that is advised for the run with the most evidence",
-    "reached": "the last rank that the lists of all runs reach",
+    "reached": "the last rank that the lists of another run reach",
     "assumed": "assumed, since no K was given or advised",
 }
 

@@ -179,7 +179,7 @@ class Decision(Result):
         The depth of every figure in it.
     K_from : {"given", "shown", "advised", "reached", "assumed"}
         Given by the user; shown by live retrievals; advised for the run with the most evidence; the last rank that the
-        lists of all runs reach, if that is less; or assumed because nothing was advised.
+        lists of another run reach, if that is less; or assumed because nothing was advised.
     measure : Measure
         What ranks the runs, with its depth: RA-nWG on the utility scale, else Success.
     baseline : str
