@@ -85,7 +85,7 @@ def preference(
     check_share("level", level)
     check_share("power", power)
     check_flag("sequential", sequential)
-    check_number("margin, the distance of a share of wins from 1/2,", margin, above=0, most=0.5)
+    check_number("margin, the distance of a share of wins from 1/2,", margin, above=0, most=0.49)
     if detect is not None and not (isinstance(detect, (int, float)) and 0 < detect < 1 and detect != 0.5):
         raise InputError(f"detect must be a share of wins between 0 and 1, other than 1/2, got {detect!r}")
     joined = records if isinstance(records, JoinedRecords) else join_records(records)
