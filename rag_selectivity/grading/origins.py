@@ -256,7 +256,7 @@ def store_labels(path: Path, judges: Sequence[str] | None = None, humans: bool =
     """The labels of a store, as `read_labels` gives them; `source`: the file whose labels it holds."""
     with Store(path, read_only=True) as store:
         qrels = labels_in(store, judges, humans=humans, queries=store.found_nothing())
-        people = "" if len(qrels) else enumeration(list(store.people()))
+        people = "" if len(qrels) else ", ".join(store.people())
     qrels.source = source or str(path)
     if not len(qrels):
         raise InputError(f"{qrels.source}: there are no grades {f'but of people ({people}) ' * bool(people)}yet")
