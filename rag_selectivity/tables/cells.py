@@ -99,7 +99,8 @@ def id_text(value: Any, where: str, what: str) -> str:
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
         return str(value)
     if not isinstance(value, str):
-        kind, mend = type(value).__name__, " (in pandas: .astype('Int64'))" if isinstance(value, float) else ""
+        kind, of_list = type(value).__name__, "; write a row for each of the list" * isinstance(value, list)
+        mend = " (in pandas: .astype('Int64'))" if isinstance(value, float) else of_list
         raise InputError(f"{where}: {what} id {shown(value)} ({kind}); ids must be strings or integers{mend}")
     return checked_id(value, where, what)
 

@@ -40,8 +40,7 @@ def bare_name(text: str) -> str:
     >>> [bare_name(text) for text in ("docs/12.txt#0", r"c:\\docs\\12.html", "12#page=3", "12.0", "docs/os.path#0")]
     ['12', '12', '12', '12.0', 'os.path']
     """
-    path = _ENDING.sub("", text)
-    return _EXTENSION.sub("", path.rstrip("/\\").replace("\\", "/").rpartition("/")[2])
+    return _EXTENSION.sub("", _ENDING.sub("", text).rstrip("/\\").replace("\\", "/").rpartition("/")[2])
 
 
 #: The forms without a text of their own, by name.

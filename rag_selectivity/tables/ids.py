@@ -86,8 +86,7 @@ def ranges(starts: IntArray, lengths: IntArray) -> IntArray:
     >>> ranges(np.array([5, 0]), np.array([2, 3])).tolist()
     [5, 6, 0, 1, 2]
     """
-    ends = np.cumsum(lengths)
-    result: IntArray = np.repeat(starts - ends + lengths, lengths) + np.arange(lengths.sum())
+    result: IntArray = np.repeat(starts - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
     return result
 
 

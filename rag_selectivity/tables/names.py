@@ -60,6 +60,7 @@ query_id, qid, query-id, q_id, question_id, query, topic; did you mean 'query_id
         return found
     close = ((str(name), get_close_matches(str(name).casefold(), accepted, 1, _ALIKE)) for name in names)
     meant = next((f"; did you mean {match[0]!r} by {name!r}?" for name, match in close if match), "")
+    meant = f"; a row is one {what}: write a row for each of a list" if meant.endswith("s'?") else meant
     meant = "; save it with commas or tabs between cells" if any(";" in str(name) for name in names) else meant
     meant = "; its columns are those of corpus (--corpus)" if {"_id", "text"} <= {*names} else meant
     raise InputError(
