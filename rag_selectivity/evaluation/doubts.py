@@ -239,7 +239,7 @@ class Doubts:
         # Passages that are labelled for other queries have the right ids, or the columns are exchanged.
         are_known = len({*self.qrels.passages}.intersection(retrieved)) >= _FEW_LABELLED * len(retrieved)
         sizes = len({*self.qrels.passages}) if self.terms.sizes is None else self.terms.sizes
-        by_chance = float((self.qrels.lengths * self.lists.length / sizes).sum())
+        by_chance = float((self.qrels.lengths * self.lists.length / np.maximum(1, sizes)).sum())
         if not fact or (are_known and self.hits >= _NEAR_CHANCE * by_chance):
             return None
         mend = f"{same}, columns and units (chunks or documents); if they do, give {self._option(EXACT)}"
