@@ -11,6 +11,7 @@ from rag_selectivity.judged.qrels import Qrels
 from rag_selectivity.judged.run import Run
 from rag_selectivity.measures import parse_measure
 from rag_selectivity.measures.shuffled import Universe, first_relevant_at, mean_of_best
+from rag_selectivity.tables.small import UnderFilter
 
 pytestmark = pytest.mark.inside
 
@@ -19,10 +20,9 @@ WITHOUT = ("Success", "P", "Precision4+", "Harm", "T", "Judged", "ContextPrecisi
 DEPTHS = np.array([1, 2, 4])
 
 
-def made(labels, lists, *, size, pool=None):
-    return join(
-        Qrels.of(labels), Run.of(lists), pool=None if pool is None else Run.of(pool), corpus_size=size, scale="utility"
-    )
+def made(labels, lists, *, size, pool=None, left=None):
+    options = {"corpus_size": size, "corpus": left and UnderFilter(left), "scale": "utility"}
+    return join(Qrels.of(labels), Run.of(lists), pool=None if pool is None else Run.of(pool), **options)
 
 
 def expected(name, judged, universe):
@@ -31,12 +31,14 @@ def expected(name, judged, universe):
     return np.where(np.isnan(parse_measure(name).outcome(judged, DEPTHS).parts[-1]), np.nan, first)
 
 
-def shuffled(labels, lists, passages, size, pool):
-    """A join for each way to give the labels' grades to the passages."""
+def shuffled(labels, lists, passages, size, pool, left):
+    """A join for each way to give the labels' grades to the passages that a filter leaves."""
+    passages = [passage for passage in passages if left is None or passage in left]
     grades = [labels["q"].get(passage) for passage in passages]
     ways = set(itertools.permutations(grades))
     given = [{p: grade for p, grade in zip(passages, way, strict=True) if grade is not None} for way in ways]
-    return [made({"q": row}, lists, size=size, pool=pool) for row in given]
+    others = {passage: grade for passage, grade in labels["q"].items() if passage not in passages}
+    return [made({"q": {**row, **others}}, lists, size=size, pool=pool, left=left) for row in given]
 
 
 def mean_of_first_part(measure, joins):
@@ -49,23 +51,28 @@ LISTS = {"q": ["c", "x", "a", "f", "e"]}
 
 
 CORPUS = ["a", "b", "e", "c", "x", "f", "y"]
-#: Labels, a pool, N, and the corpus in which the positives are placed, where it is not among the labels.
+FILTERED = {"q": {**LABELS["q"], "l": 5, "m": 4, "n": 3, "o": 1}}
+POSITIVES = {"q": {"a": 5, "b": 4, "e": 4}}
+#: Labels, a pool, N, the corpus in which the positives are placed, where it is not among the labels, and what a filter
+#: leaves.
 WORLDS = {
     "list": (LABELS, None, 50, None),
     "pool": (LABELS, {"q": ["b", "c", "x", "a", "f", "e"]}, 50, None),
     "pool that lacks listed ones": (LABELS, {"q": ["b", "x", "a"]}, 50, None),
     "two labels": ({"q": {"a": 5, "c": 1}}, None, 50, None),
     "three": ({"q": {"a": 4, "c": 5, "e": 3}}, None, 50, None),
-    "corpus": ({"q": {"a": 5, "b": 4, "e": 4}}, None, len(CORPUS), CORPUS),
+    "corpus": (POSITIVES, None, len(CORPUS), CORPUS),
+    "filter": (FILTERED, {"q": ["b", "c", "x", "a", "f", "e"]}, 50, None, LABELS["q"]),
+    "corpus of a filter": ({"q": {**POSITIVES["q"], "l": 5, "m": 4}}, None, len(CORPUS), CORPUS, CORPUS),
 }
 
 
 @pytest.fixture(scope="module", params=WORLDS.values(), ids=WORLDS)
 def placed(request):
     """A join, those of all permutations or placements of its grades, and whether they stay among the labels."""
-    labels, pool, size, corpus = request.param
-    joins = shuffled(labels, LISTS, corpus or sorted(labels["q"]), size, pool)
-    return made(labels, LISTS, size=size, pool=pool), joins, np.full(3, corpus is None)
+    labels, pool, size, corpus, left = (*request.param, None)[:5]
+    joins = shuffled(labels, LISTS, corpus or sorted(labels["q"]), size, pool, left)
+    return made(labels, LISTS, size=size, pool=pool, left=left), joins, np.full(3, corpus is None)
 
 
 @pytest.mark.parametrize("measure", WITH_PLACEBO.split())

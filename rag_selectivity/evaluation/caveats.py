@@ -66,6 +66,8 @@ class LabelFacts:
         The ranks below the pools that passages were drawn from.
     controls : bool
         Whether there are random controls; people's labels leave them unused, which the provenance says.
+    filtered : bool
+        Whether a retriever's filter leaves labels out.
     exhaustive : bool
         Whether the user said that every unjudged passage has the lowest grade.
     """
@@ -74,6 +76,7 @@ class LabelFacts:
     reach: LabelReach
     tail_ranks: tuple[int, int] | None
     controls: bool
+    filtered: bool
     exhaustive: bool
 
     @classmethod
@@ -83,7 +86,7 @@ class LabelFacts:
         place = {depth: i for i, depth in enumerate(depths.tolist())}
         tails = None if run.qrels is None or run.qrels.origins is None else run.qrels.origins.tail_ranks
         reach, worst = LabelReach.of(run, depths, found), run.policy.unjudged == "worst"
-        return cls(place, reach, tails, controls=run.controls is not None, exhaustive=worst)
+        return cls(place, reach, tails, run.controls is not None, len(run.outside.query) > 0, worst)
 
     def closed(self, measure: Measure) -> tuple[int, str | None]:
         """The column of a measure's depth, and how the labels are closed for it (`LabelReach`)."""
@@ -249,8 +252,7 @@ def equals_placebo(estimate: Estimate) -> bool:
 def _of_success(measure: Measure, estimate: Estimate, facts: LabelFacts, at: str, judged: Estimate) -> Iterator[Caveat]:
     """Success over the queries in which something relevant was found, if hardly more than what runs hold was judged."""
     # The labels as they are leave out other queries than those do that a tail completes.
-    of = estimate if estimate.basis == CALIBRATED else judged
-    total = estimate.n_total
+    of, total = estimate if estimate.basis == CALIBRATED else judged, estimate.n_total
     if measure.name != "Success" or estimate.basis == WITH_CONTROLS or not 0 < of.n < total:
         return
     of_all = of.value * of.n / total
@@ -276,7 +278,7 @@ def _of_reach(measure: Measure, estimate: Estimate, facts: LabelFacts, column: i
     outside, lists = int(reach.outside_top[column]), reach.outside_lists
     numbers = {"labels": reach.labels, "outside_top": outside, "outside_lists": lists}
     doubt = "" if reach.pooled else ": they were probably made from what was retrieved, or this is a perfect run"
-    others = " but the random controls" if facts.controls else ""
+    others = " that the filter leaves" * facts.filtered + " but the random controls" * facts.controls
     if closed == AT_K:
         depth = next(depth for depth, place in facts.place.items() if place == column)
         top = "the list" if depth == WHOLE_LIST else named_top(depth)

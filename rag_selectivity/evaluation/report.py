@@ -85,7 +85,7 @@ def _provenance(run: JudgedRun, ground: Ground | None) -> Provenance | None:
     if run.qrels is None:
         return None
     known, size = provenance_of(run.qrels, scale=run.scale), run.corpus_size
-    if size is not None and (run.labels.sum(axis=1) >= size).all():
+    if size is not None and (run.left.labelled >= size).all():
         known = replace(known, chosen={"corpus": known.labels})
     if ground is None:
         return known
@@ -257,7 +257,7 @@ def _notes_of_coverage(run: JudgedRun, deepest: int) -> list[str]:
 
 def filtered_out(run: JudgedRun) -> str:
     """What of the relevant passages a retriever's filter leaves out, as a sentence; empty if it is none."""
-    relevant, left = run.relevant(), run.relevant_left()
+    relevant, left = run.relevant(), run.left.relevant()
     whole = int(((relevant > 0) & (left == 0)).sum())
     every = f", all of {counted(whole, 'query', 'queries')}" if whole else ""
     fact = f"The filter leaves out {(relevant - left).sum():,} of {relevant.sum():,} relevant passages{every}. "

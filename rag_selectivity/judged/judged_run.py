@@ -299,10 +299,8 @@ class JudgedRun:
     def by_group(self, measure: str) -> JudgedRun:
         """The lists and labels of groups, or an error that says how to give them."""
         if self.grouped is None:
-            raise InputError(
-                f"{measure} is about groups of passages that say the same: give groups={{passage: group}} "
-                f"(-c data.groups=FILE) (how-to: duplicate-passages)"
-            )
+            give = "give groups={passage: group} (-c data.groups=FILE) (how-to: duplicate-passages)"
+            raise InputError(f"{measure} is about groups of passages that say the same: {give}")
         return replace(self.grouped, fitting=self.fitting)
 
     def at_depth(self, depth: Any) -> tuple[JudgedRun, IntArray]:
@@ -323,10 +321,8 @@ class JudgedRun:
             If this is not known.
         """
         if budget not in self.fitting:
-            raise InputError(
-                f"@{budget} needs the lengths of the passages in tokens, and they are not known here: evaluate or "
-                f"compare with tokens=… (--tokens FILE), or give a depth K in its place"
-            )
+            need = f"@{budget} needs the lengths of the passages in tokens, and they are not known here: evaluate or"
+            raise InputError(f"{need} compare with tokens=… (--tokens FILE), or give a depth K in its place")
         return self.fitting[budget]
 
     def within(self, budget: TokenBudget) -> JudgedRun:
@@ -363,10 +359,14 @@ class JudgedRun:
         threshold = self.threshold(rel)
         return self.once("relevant", threshold, lambda: self.labels[:, self.grades >= threshold].sum(axis=1))
 
-    def relevant_left(self, rel: int | None = None) -> IntArray:
-        """Those of them that the retriever's filter leaves, which alone can be drawn."""
-        out = self.outside.query[self.outside.grade >= self.threshold(rel)]
-        return np.asarray(self.relevant(rel) - np.bincount(out, minlength=len(self)))
+    @property
+    def left(self) -> JudgedRun:
+        """The join with the labels that a retriever's filter leaves: these alone can be drawn or shuffled."""
+        if not len(self.outside.query):
+            return self
+        lost = np.zeros_like(self.labels)
+        np.add.at(lost, (self.outside.query, np.searchsorted(self.grades, self.outside.grade)), 1)
+        return replace(self, labels=self.labels - lost, outside=NO_HITS)
 
     def mean_relevant(self, rel: int | None = None) -> float | None:
         """N_p: the mean number of relevant passages of a query that has one, by the weights of the queries.
@@ -374,7 +374,7 @@ class JudgedRun:
         None if no query has a relevant passage, or if labels name documents and runs their chunks: K then counts
         chunks, and the labels documents.
         """
-        relevant = self.relevant(rel)
+        relevant = self.left.relevant(rel)
         has_one = relevant > 0
         if self.documents is not None or not has_one.any():
             return None
@@ -386,17 +386,16 @@ class JudgedRun:
         relevant = documents.take(documents.grade >= self.threshold(rel))
         unknown = np.flatnonzero(relevant.passages == 0)
         if len(unknown) and not documents.complete:
-            raise InputError(
-                f"passages_of has no number of passages for {len(unknown)} documents with a grade of at least "
-                f"{self.threshold(rel)}, the first of query {self.queries[relevant.query[unknown[0]]]!r}: add them, "
-                f"or leave out the labels of documents that the index lacks"
-            )
+            first = f"the first of query {self.queries[relevant.query[unknown[0]]]!r}"
+            such = f"{len(unknown)} documents with a grade of at least {self.threshold(rel)}, {first}"
+            mend = "add them, or leave out the labels of documents that the index lacks"
+            raise InputError(f"passages_of has no number of passages for {such}: {mend}")
         return relevant
 
     def relevant_in_corpus(self, rel: int | None = None) -> IntArray:
         """R of a random draw: the relevant passages of each query, or the passages of its relevant documents."""
         if self.documents is None:
-            return self.relevant_left(rel)
+            return self.left.relevant(rel)
         relevant = self.relevant_documents(self.documents, rel)
         return np.bincount(relevant.query, relevant.passages, minlength=len(self)).astype(np.int64)
 

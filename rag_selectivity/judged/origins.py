@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import IntFlag
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rag_selectivity.judged.rows import Rows
 from rag_selectivity.tables.ids import IntArray
@@ -93,7 +93,7 @@ class LabelOrigins(Rows):
         """The rows that were chosen in this way: bool[judgments]."""
         return np.asarray((self.chosen & int(how)) != 0)
 
-    def tails(self, query: IntArray, queries: int) -> tuple[NDArray[np.bool_], IntArray]:
+    def tails(self, query: IntArray, queries: int, lost: ArrayLike = ()) -> tuple[NDArray[np.bool_], IntArray]:
         """The labels of tails, bool[judgments], and how many passages each query's tail has, int64[queries].
 
         What a later run has in its top ranks is a part of the tail no more, drawn or not. How much that is, the drawn
@@ -104,9 +104,12 @@ class LabelOrigins(Rows):
         query : int64[judgments]
             The query of each judgment, from 0 to `queries` − 1.
         queries : int
+        lost : judgments, optional
+            Of passages that a filter leaves out, whose share of a tail the drawn ones tell too.
         """
         drawn = self.are(Chosen.TAIL)
         left = drawn & ~self.are(Chosen.POOL)
+        left[np.asarray(lost, np.int64)] = False
         size = np.zeros(queries, np.int64)
         np.maximum.at(size, query[drawn], self.tail_size[drawn])
         all_drawn, still = (np.bincount(query[rows], minlength=queries) for rows in (drawn, left))

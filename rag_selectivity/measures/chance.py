@@ -90,7 +90,7 @@ class _ChanceMeasure(Measure):
 
     def _possible(self, judged: JudgedRun) -> IntArray:
         """R if a success is possible, otherwise −1: int64[queries]."""
-        relevant = judged.relevant_left(self.rel) if self.needs_corpus_size else judged.relevant(self.rel)
+        relevant = judged.left.relevant(self.rel) if self.needs_corpus_size else judged.relevant(self.rel)
         short = relevant < self.m
         if judged.policy.no_relevant == "error" and short.any():
             i = int(np.flatnonzero(short)[0])
@@ -225,7 +225,7 @@ class EF(BaselineMeasure):
     def shuffled(self, universe: Universe) -> tuple[FloatArray, ...] | None:
         if universe.judged.documents is not None or not self.needs_corpus_size:
             return None
-        relevant = universe.judged.relevant(self.rel)[:, None]
+        relevant = universe.judged.left.relevant(self.rel)[:, None]
         return random_success(np.maximum(universe.size, 1), relevant, universe.listed, self.m)
 
 
@@ -391,7 +391,7 @@ class BoR_recall(Measure):
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         size = judged.require_corpus_size(str(self))[:, None]
-        relevant = judged.relevant_left(self.rel)
+        relevant = judged.left.relevant(self.rel)
         known = (relevant > 0)[:, None]
         drawn = judged.drawn_at(depths)
         with np.errstate(invalid="ignore", divide="ignore"):

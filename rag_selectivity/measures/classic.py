@@ -44,6 +44,14 @@ def _share(part: NDArray[Any], whole: NDArray[Any]) -> FloatArray:
     return result
 
 
+def _left(judged: JudgedRun, rel: int | None) -> FloatArray:
+    """The share of the relevant passages that a retriever's filter leaves, which is 1 without one; 0 if there is none.
+
+    float64[queries, 1].
+    """
+    return _share(judged.left.relevant(rel)[:, None], judged.relevant(rel)[:, None])
+
+
 class RankedMeasure(Measure):
     """The base of measures that take the whole list without @, and the top K with @K."""
 
@@ -104,7 +112,7 @@ class R(Measure):
         return Outcome((_share(judged.hits_at(depths, self.rel), judged.relevant(self.rel)[:, None]),), _NEVER)
 
     def shuffled(self, universe: Universe) -> tuple[FloatArray, ...]:
-        return (np.where(universe.judged.relevant(self.rel)[:, None] > 0, universe.share, 0.0),)
+        return (universe.share * _left(universe.judged, self.rel),)
 
 
 @register_measure
@@ -183,12 +191,11 @@ class AP(RankedMeasure):
 
     def shuffled(self, universe: Universe) -> tuple[FloatArray, ...]:
         """(1/n)·Σ (1 + (i − 1)(R − 1)/(n − 1))/rank: a passage is relevant with R/n, each one above with the rest."""
-        relevant = universe.judged.relevant(self.rel)
+        relevant = universe.judged.left.relevant(self.rel)
         total = universe.sum_over_ranks(
             relevant, lambda r, n, rank, number: (1 + (number - 1) * (r - 1) / np.maximum(n - 1, 1)) / rank
         )
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return (np.where(relevant[:, None] > 0, total / universe.size, 0.0),)
+        return (total / np.maximum(universe.size, 1) * _left(universe.judged, self.rel),)
 
 
 @register_measure
@@ -236,7 +243,7 @@ class RR(RankedMeasure):
         return Outcome((count_at(first, len(judged), depths, 1 / first.rank),), _NEVER)
 
     def shuffled(self, universe: Universe) -> tuple[FloatArray, ...]:
-        relevant = universe.judged.relevant(self.rel)
+        relevant = universe.judged.left.relevant(self.rel)
         expected = universe.sum_over_ranks(relevant, lambda r, n, rank, number: first_relevant_at(r, n, number) / rank)
         return (expected,)
 
@@ -301,7 +308,7 @@ class nDCG(_Gain):
     def shuffled(self, universe: Universe) -> tuple[FloatArray, ...]:
         judged = universe.judged
         places = universe.sum_over_ranks(judged.relevant(None), lambda r, n, rank, number: 1 / np.log2(rank + 1))
-        mean_gain = (judged.labels * self.gains(judged.grades)).sum(axis=1)[:, None] / np.maximum(universe.size, 1)
+        mean_gain = (judged.left.labels * self.gains(judged.grades)).sum(axis=1)[:, None] / np.maximum(universe.size, 1)
         return (self.normalised(mean_gain * places, judged, universe.depths),)
 
     def normalised(self, gained: FloatArray, judged: JudgedRun, depths: IntArray) -> FloatArray:

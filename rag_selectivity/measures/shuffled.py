@@ -25,7 +25,7 @@ class Universe:
     depths : int64[depths]
     of_labels : bool[queries, depths]
         Whether grades are shuffled among the query's labelled passages only. Otherwise they are shuffled among all
-        passages of the corpus, where unlabelled ones have no gain.
+        passages of the corpus, where unlabelled ones have no gain. Of both, those that a retriever's filter leaves.
     """
 
     judged: JudgedRun
@@ -35,7 +35,7 @@ class Universe:
     @property
     def size(self) -> IntArray:
         """n, the number of passages: int64[queries, depths]."""
-        return np.where(self.of_labels, self.judged.labelled[:, None], self._corpus_size[:, None])
+        return np.where(self.of_labels, self.judged.left.labelled[:, None], self._corpus_size[:, None])
 
     @property
     def _corpus_size(self) -> IntArray:
@@ -50,13 +50,12 @@ class Universe:
 
     def held(self, labelled: IntArray, slots: IntArray) -> IntArray:
         """How many of some slots, of which so many are labelled, hold these passages: int64[queries, depths]."""
-        return np.where(self.of_labels, labelled, np.minimum(slots, self._corpus_size[:, None]))
+        return np.minimum(np.where(self.of_labels, labelled, slots), self.size)
 
     @property
     def share(self) -> FloatArray:
-        """The share of the passages that the top K holds: float64[queries, depths]; NaN without passages."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            result: FloatArray = self.listed / self.size
+        """The share of the passages that the top K holds: float64[queries, depths]; 0 without passages."""
+        result: FloatArray = self.listed / np.maximum(self.size, 1)
         return result
 
     def sum_over_ranks(
@@ -66,7 +65,7 @@ class Universe:
 
         `term` is called with (R, n, rank, number among these passages from 1), in arrays of one shape or less.
         """
-        hits, labelled = self.judged.distinct, self.judged.labelled
+        hits, labelled = self.judged.distinct, self.judged.left.labelled
         number = np.arange(len(hits.query)) - np.searchsorted(hits.query, np.arange(len(self.judged)))[hits.query] + 1
         weights = term(relevant[hits.query], labelled[hits.query], hits.rank, number)
         of_labels: FloatArray = count_at(hits, len(self.judged), self.depths, weights)

@@ -194,7 +194,7 @@ class RANWG(_WeightedMeasure):
 
     def shuffled(self, universe: Universe) -> tuple[FloatArray, ...]:
         judged = universe.judged
-        total = (self.weights(judged) * level_counts(judged)).sum(axis=1)[:, None]
+        total = (self.weights(judged) * level_counts(judged.left)).sum(axis=1)[:, None]
         return (universe.share * total / self.oracle(judged, universe.depths),)
 
     def details(self, judged: JudgedRun, depths: IntArray) -> dict[str, FloatArray]:
@@ -231,7 +231,7 @@ class PROC(_WeightedMeasure):
     def shuffled(self, universe: Universe) -> tuple[FloatArray, ...]:
         """Σ over the levels of weight of what a level adds, times how many of it and above a best set then holds."""
         judged, depths = universe.judged, universe.depths
-        weights, counts, slots = self.weights(judged), level_counts(judged), judged.slots_at(depths)
+        weights, counts, slots = self.weights(judged), level_counts(judged.left), judged.slots_at(depths)
         # Passages of the list that the pool lacks are added to it.
         of_both, outside = (
             np.bincount(hits.query, minlength=len(judged))[:, None]
@@ -296,9 +296,9 @@ class NormalisedRecall(Measure):
         return Outcome((figures,), f"no query has a passage of grade {self.lowest} or more")
 
     def shuffled(self, universe: Universe) -> tuple[FloatArray, ...]:
-        available = universe.judged.relevant(self.lowest)[:, None]
-        reachable = np.minimum(available, universe.judged.slots_at(universe.depths))
-        return (universe.share * available / np.maximum(reachable, 1),)
+        judged = universe.judged
+        reachable = np.minimum(judged.relevant(self.lowest)[:, None], judged.slots_at(universe.depths))
+        return (universe.share * judged.left.relevant(self.lowest)[:, None] / np.maximum(reachable, 1),)
 
 
 @register_measure

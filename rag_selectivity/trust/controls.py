@@ -242,9 +242,9 @@ def _at(judged: JudgedRun, depth: int, rel: int | None, bootstrap: Bootstrap) ->
     sizes, drawn = judged.require_corpus_size("an estimate with random controls"), judged.drawn_at(depths)[:, 0]
     labels, tail_size = tails(judged)
     labelled, in_tail = labels.sum(axis=1), labels[:, judged.grades >= threshold].sum(axis=1)
-    known, rest = judged.relevant_left(rel), np.where(labelled > 0, np.maximum(tail_size - labelled, 0), 0)
+    known, rest = judged.left.relevant(rel), np.where(labelled > 0, np.maximum(tail_size - labelled, 0), 0)
     # The passages that controls stand for, and the relevant ones that the drawn passages of a tail stand for.
-    beyond = np.maximum(sizes - judged.relevant_left(int(judged.grades[0])) - rest, 0).astype(np.float64)
+    beyond = np.maximum(sizes - judged.left.labelled - rest, 0).astype(np.float64)
     each = rest / np.maximum(labelled, 1)
     more = each * in_tail
     found, missed = random_success(sizes, known, drawn)

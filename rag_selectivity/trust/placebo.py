@@ -41,7 +41,9 @@ AT_K, IN_LISTS = "at K", "in the lists"
 
 @dataclass(frozen=True, slots=True)
 class LabelReach:
-    """Where the labels of a run are, at some depths. Labels of passages that were drawn from a tail do not count.
+    """Where the labels of a run are, at some depths: those that a retriever's filter leaves.
+
+    Labels of passages that were drawn from a tail do not count.
 
     Attributes
     ----------
@@ -78,7 +80,7 @@ class LabelReach:
     def of(cls, judged: JudgedRun, depths: IntArray, found: IntArray) -> LabelReach:
         """The labels of one run; `found` of each query's are held by some list or pool of the evaluation."""
         tail, tail_size = tails(judged)
-        kept, lowest = judged.labels - tail, judged.grades == judged.scale.lowest
+        kept, lowest = judged.left.labels - tail, judged.grades == judged.scale.lowest
         labels, of_lowest = kept.sum(axis=1), kept[:, lowest].sum(axis=1)
         number, size = int(labels.sum()), judged.corpus_size
         by_number = not is_budget(depths).any()
@@ -89,7 +91,7 @@ class LabelReach:
         outside_lists = int(np.maximum(labels - found, 0).sum())
         qrels, chosen = judged.qrels, np.zeros(0, np.uint8)
         if qrels is not None and qrels.origins is not None:
-            chosen = qrels.origins.chosen[~qrels.controls]
+            chosen = np.delete(np.where(qrels.controls, 0, qrels.origins.chosen), judged.outside.judgment)
         # A label of a person need not be of what runs retrieved.
         pooled = 0 < int(((chosen & (Chosen.POOL | Chosen.TAIL)) != 0).sum()) == number + int(tail.sum())
         exhaustive = size is not None and (labels >= CORPUS_SHARE * size).sum() > QUERIES_SHARE * len(judged)
@@ -158,7 +160,7 @@ def tails(judged: JudgedRun) -> tuple[IntArray, IntArray]:
     qrels = judged.qrels
     if qrels is None or qrels.origins is None or not qrels.origins.are(Chosen.TAIL).any():
         return labels, size
-    in_tail, sizes = qrels.origins.tails(qrels.query, len(qrels))
+    in_tail, sizes = qrels.origins.tails(qrels.query, len(qrels), judged.outside.judgment)
     row = judged.positions(qrels.queries)
     of_label, level = row[qrels.query[in_tail]], np.searchsorted(judged.grades, qrels.grade[in_tail])
     np.add.at(labels, (of_label[of_label >= 0], level[of_label >= 0]), 1)
