@@ -26,10 +26,9 @@ def test_random_lists_with_few_hits_are_hardly_ever_told_from_their_placebo(n) -
         labels = many_or_few(draw, [1, 1, 2, 3, 5, 20], n)
         run = {query: draw.sample(corpus, 5) for query in labels}
         measured = rs.evaluate(labels, {"r": run}, measures=list(told), bootstrap=rs.Bootstrap(1000), **OPTIONS)
-        for key, estimate in measured.runs["r"].estimates.items():
-            if key in told:
-                low, high = estimate.above_placebo
-                told[key] += not low <= 0 <= high
+        for key in told:
+            low, high = measured.runs["r"].estimates[key].above_placebo
+            told[key] += not low <= 0 <= high
     assert max(told.values()) <= 8, told  # P[Binomial(60, .06) > 8] < .02
 
 
@@ -39,9 +38,8 @@ def test_successes_by_luck_hardly_ever_beat_chance(m, counts) -> None:
     draw, beat = random.Random(m), dict.fromkeys((f"BoR(m={m})@5", f"EF(m={m})@5"), 0)
     corpus = [f"p{j}" for j in range(60)]
     for _ in range(60):
-        labels = many_or_few(draw, counts, 14)
-        for query in labels.values():
-            query.update({p: 1 for p in corpus if p not in query})
+        few_or_many = many_or_few(draw, counts, 14)
+        labels = {query: dict.fromkeys(corpus, 1) | relevant for query, relevant in few_or_many.items()}
         run, few = {query: draw.sample(corpus, 5) for query in labels}, rs.Bootstrap(500)
         measured = rs.evaluate(labels, {"r": run}, measures=list(beat), bootstrap=few, **OPTIONS | {"corpus_size": 60})
         for key, estimate in zip(beat, measured.runs["r"].estimates.values(), strict=True):
@@ -49,16 +47,21 @@ def test_successes_by_luck_hardly_ever_beat_chance(m, counts) -> None:
     assert max(beat.values()) <= 5, beat  # P[Binomial(60, .025) > 5] < .004
 
 
+def test_many_light_questions_beside_a_heavy_one_are_no_luck() -> None:
+    labels, weights = many_or_few(random.Random(0), [1], 201), {f"q{i}": 9 if i else 1000 for i in range(201)}
+    run = {query: ["p0" if query != "q0" else "x", *"wyz"] for query in labels}
+    bits = rs.evaluate(labels, {"r": run}, measures=["BoR@4"], weights=weights, **OPTIONS)["BoR@4"]
+    assert min(bits.low, bits.above_placebo[0]) > 2
+
+
 @pytest.mark.parametrize("counts", [[1], [1, 1, 2, 3, 5, 20], [1, 40]])
 @pytest.mark.parametrize("n", [8, 30])
 def test_one_success_more_never_turns_beats_its_placebo_into_says_nothing(n, counts) -> None:
     draw = random.Random(n + len(counts))
     labels = many_or_few(draw, counts, n)
-    order = draw.sample(list(labels), n)
-    beats: dict[str, bool] = {}
+    order, beats = draw.sample(list(labels), n), dict[str, bool]()
     for successes in range(n + 1):
-        hit = set(order[:successes])
-        lists = {query: ["p0" if query in hit else "z", "x", "y"] for query in labels}
+        lists = {query: ["p0" if query in order[:successes] else "z", "x", "y"] for query in labels}
         measures = ["R", "nDCG", "RA-nWG", "RR", "AP", "BoR"]
         measured = rs.evaluate(labels, {"r": lists}, measures=measures, depths=[3], **OPTIONS)
         for key, estimate in measured.runs["r"].estimates.items():
@@ -78,8 +81,7 @@ def test_a_judged_query_does_not_change_the_placebo_of_queries_with_positives_al
     after = (found := rs.evaluate(labels, {"r": lists}, measures=["BoR@5", "R@5", "R@1"], **OPTIONS))["BoR@5"]
     by_luck = 1 - math.comb(197, 5) / math.comb(200, 5)
     # Of the four labels of the judged query three are relevant, and its list holds two.
-    expected = math.log2((23 * by_luck + 1) / (24 * by_luck))
-    assert (before.placebo, after.placebo) == pytest.approx((0, expected))
+    assert (before.placebo, after.placebo) == pytest.approx((0, math.log2((23 * by_luck + 1) / (24 * by_luck))))
     # All of K = 1 is labelled, and little of the lists.
     assert after.above_placebo[0] > 0 > found["R@1"].placebo - 0.02
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.inference import bounded
 from rag_selectivity.inference.draws import Columns, Parts, resample_counts
-from rag_selectivity.inference.exact import beside_luck, sums_by_luck
+from rag_selectivity.inference.exact import clopper_pearson, luck_reaches, weighted_rate
 from rag_selectivity.inference.interval_methods import Estimand, bca_ends, blocks_of, of_success_rates
 from rag_selectivity.judged.query_weights import effective_size
 from rag_selectivity.measures.base import FloatArray, Outcome
@@ -28,8 +28,8 @@ _SUMS_AT_ONCE = 2304
 _DEPTHS_AT_ONCE = 64
 #: All resamples together draw at most so many queries, but there are always some hundreds.
 _MOST_DRAWN, _FEWEST_RESAMPLES = 500_000_000, 200
-#: The steps of the largest weight in exact sums, which are made of at most so many cells.
-_STEPS_OF_WEIGHTS, _MOST_CELLS = 50, 20_000_000
+#: What many queries of a ratio to chance may have by luck, their resamples tell.
+_MOST_BY_LUCK = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Bootstrap:
     (Hesterberg 2015), and with equal resampled figures counted as halves on either side. A plain success rate, and BoR
     where chance is the same for all queries, has its interval from the binomial distribution itself (mid-P). An
     interval in which all queries agree is widened to what so many queries can tell: for a success rate that is Clopper
-    and Pearson's exact bound. A ratio to chance holds chance where luck has as many successes (`_beside_luck`).
+    and Pearson's exact bound. A ratio to chance holds it where luck has as many successes (`_beside_luck`).
 
     Attributes
     ----------
@@ -162,12 +162,13 @@ class Bootstrap:
         """The bounds of rates where there are some, and bounds that are no narrower than few queries can tell."""
         decided = np.asarray(np.isfinite(rates).all(axis=0))
         bounds = np.where(np.isnan(rates), bounds, rates)
-        agreeing = _if_all_agree(estimand, tail)
-        bounds = np.stack([np.fmin(bounds[0], agreeing[0]), np.fmax(bounds[1], agreeing[1])])
+        bounds = _widened(bounds, _if_all_agree(estimand, tail))
         bounds = self._for_few(estimand, bounds, decided)
         if estimand.weighted:
             bounds = _allowing_for_heavy(estimand, bounds, decided)
-        bounds = _beside_luck(estimand, bounds, tail)
+            bounds = _widened(bounds, _of_few_successes(estimand, tail))
+        elif self.clusters is None:
+            bounds = _beside_luck(estimand, bounds, tail)
         return np.where(estimand.outcome.without_spread() | (estimand.units < 2), np.nan, bounds)
 
     def _for_few(self, estimand: Estimand, bounds: FloatArray, decided: NDArray[np.bool_]) -> FloatArray:
@@ -214,6 +215,11 @@ class Bootstrap:
 # -- samples without any spread -----------------------------------------------------------------------
 
 
+def _widened(bounds: FloatArray, others: FloatArray) -> FloatArray:
+    """The bounds, no narrower than others: float64[2, depths] each."""
+    return np.stack([np.fmin(bounds[0], others[0]), np.fmax(bounds[1], others[1])])
+
+
 def _allowing_for_heavy(estimand: Estimand, bounds: FloatArray, decided: NDArray[np.bool_]) -> FloatArray:
     """Bounds that are widened where the heavy queries happen to lie near the mean.
 
@@ -240,35 +246,52 @@ def _allowing_for_heavy(estimand: Estimand, bounds: FloatArray, decided: NDArray
     return np.stack([low, high])
 
 
+def _of_few_successes(estimand: Estimand, tail: float) -> FloatArray:
+    """Bounds of a weighted ratio to a random baseline whose successes or failures are effectively fewer than ten.
+
+    float64[2, depths], NaN elsewhere. The rate has the bounds of `weighted_rate`, and the baseline is taken as it is:
+    with so few of them nearly all uncertainty is about the rate, and resamples do not hold the heavy query that might
+    succeed and did not.
+    """
+    first, counts = estimand.outcome.parts[0], estimand.outcome.counting()
+    result = np.full((2, first.shape[1]), np.nan)
+    if counts is None or estimand.aggregate.form not in ("ratio", "bits") or estimand.outcome.bounds is None:
+        return result
+    _, *others = estimand.means
+    bounds = np.stack([estimand.aggregate.value(rate, *others) for rate in weighted_rate(first, counts, tail)])
+    for column in range(first.shape[1]):
+        success, weights = first[:, column], counts[:, column]
+        rates = (np.isnan(success) | (success == 0) | (success == 1)).all()
+        if rates and any(effective_size(weights[success == side]) < bounded.FEW for side in (0, 1)):
+            result[:, column] = bounds[:, column]
+    return result
+
+
 def _beside_luck(estimand: Estimand, bounds: FloatArray, tail: float) -> FloatArray:
     """Bounds of a ratio to chance that hold chance wherever so many successes, or so few, are no rarer by luck.
 
     Few queries of unequal chances, of which some succeed anyway, hardly differ in their resamples. Of what lies beyond
-    a placebo, an end that holds chance although such successes are rarer is that of luck, too. So are both ends of a
-    weighted ratio whose successes or failures are effectively fewer than ten, if they lie further out: resamples do
-    not hold the heavy query that might succeed and did not.
+    a placebo, the end of resamples without a success moves, too, if such successes are rarer by luck. Ends move to
+    Clopper and Pearson's: whatever the chances of the queries, equal ones have the largest tail (Hoeffding 1956).
     """
-    outcome, counts, bounds = estimand.outcome, estimand.outcome.counting(), bounds.copy()
-    of_chance = estimand.aggregate.form in ("ratio", "bits") and outcome.bounds is not None and len(outcome.parts) == 3
-    outwards = np.array([-1, 1])
-    for column in np.flatnonzero(~np.isnan(bounds).any(axis=0) & of_chance).tolist():
-        known, of_column = outcome.defined[:, column], bounds[:, column]
-        success, chances = (part[known, column] for part in outcome.parts[:2])
-        weights = np.ones(len(success)) if counts is None else counts[known, column]
-        steps = min(1 if counts is None else _STEPS_OF_WEIGHTS, _MOST_CELLS / (len(success) * weights.sum()))
-        if steps < 1 or not ((success == 0) | (success == 1)).all():
-            continue
-        sizes = np.rint(steps * weights).astype(np.int64)
-        sums, reached = sums_by_luck(chances, sizes, estimand.unit_of[known]), int(sizes @ success)
+    outcome, bounds, outwards = estimand.outcome, bounds.copy(), np.array([-1, 1])
+    of_chance = estimand.aggregate.form != "mean" and outcome.bounds is not None and len(outcome.parts) == 3
+    few = of_chance and len(outcome.defined) <= _MOST_BY_LUCK
+    for column in np.flatnonzero(~np.isnan(bounds).any(axis=0) & few).tolist():
+        success, chances = (part[outcome.defined[:, column], column] for part in outcome.parts[:2])
         chance, miss = (mean[column] for mean in estimand.means[1:])
-        is_luck = np.array([sums[reached:].sum(), sums[: reached + 1].sum()]) > tail
-        holds_chance = outwards * of_column >= outwards * estimand.aggregate.value(chance, chance, miss)
-        moved = is_luck & ~holds_chance if outcome.baseline is not None else is_luck != holds_chance
-        few = estimand.weighted and any(effective_size(weights[success == side]) < bounded.FEW for side in (0, 1))
-        if few or moved.any():
-            ends = estimand.aggregate.value(beside_luck(sums, reached, tail) * chance, chance, miss)
-            moved |= few & (outwards * ends > outwards * of_column)
-            bounds[:, column] = np.where(moved, ends, of_column)
+        rates = np.array([0.0, chance, *clopper_pearson(success.sum(), len(success), tail)])
+        lowest, at_chance, *ends = estimand.aggregate.value(rates, chance, miss)
+        holds_chance, would_hold = (outwards * each >= outwards * at_chance for each in (bounds[:, column], ends))
+        movable = ~holds_chance | (outcome.baseline is None) & (bounds[:, column] == lowest)
+        # Farther away than this luck is rarer, whatever its distribution (Cantelli's inequality).
+        away = (success - chances).sum()
+        is_luck, far = np.array([away <= 0, away >= 0]), tail * away**2 >= (1 - tail) * (chances @ (1 - chances))
+        if (~movable | far & (is_luck == holds_chance)).all() or not ((success == 0) | (success == 1)).all():
+            continue
+        is_luck = luck_reaches(chances, int(success.sum())) > tail
+        moved = movable & (is_luck != holds_chance) & (is_luck == would_hold)
+        bounds[:, column] = np.where(moved, ends, bounds[:, column])
     return bounds
 
 

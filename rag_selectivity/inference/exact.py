@@ -2,14 +2,11 @@
 
 import numpy as np
 
-from rag_selectivity.inference.interval import end_of
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.tables.ids import IntArray
 
 #: Halvings to the last digit.
 _STEPS = 60
-#: Odds are multiplied by at most e to this power.
-_FURTHEST = 700.0
 #: In place of 0 where a function needs more; its result is not used.
 _LEAST = 1e-300
 Numbers = FloatArray | IntArray | float
@@ -85,41 +82,13 @@ def weighted_rate(successes: FloatArray, weights: FloatArray, tail: float) -> Fl
         return np.stack(clopper_pearson(trials * rate, trials, tail))
 
 
-def sums_by_luck(chances: FloatArray, sizes: IntArray, units: IntArray) -> FloatArray:
-    """The probability of each sum of the sizes of successes, 0, 1, …, if each row succeeds with a chance of its own.
+def luck_reaches(chances: FloatArray, reached: int) -> FloatArray:
+    """The probability of as many successes or more, and as many or fewer, if each row has a chance of its own.
 
-    Rows of one unit succeed together as far as their chances allow, since lists of one query may be alike: then their
-    sum varies the most. Units do not depend on each other. Without sizes and units this is the Poisson binomial.
-
-    >>> sums_by_luck(np.array([0.5, 0.5, 0.2]), np.array([1, 1, 1]), np.array([0, 1, 2])).round(3).tolist()
-    [0.2, 0.45, 0.3, 0.05]
-    >>> sums_by_luck(np.array([0.5, 0.5, 0.2]), np.array([1, 1, 1]), np.array([0, 0, 0])).round(3).tolist()
-    [0.5, 0.0, 0.3, 0.2]
+    >>> luck_reaches(np.array([0.5, 0.5, 0.2]), 2).round(3).tolist()
+    [0.35, 0.95]
     """
-    order, sums = np.lexsort((-chances, units)), np.append(1.0, np.zeros(sizes.sum()))
-    for rows in np.split(order, np.flatnonzero(np.diff(units[order])) + 1):
-        none, *shares = -np.diff(chances[rows], prepend=1.0, append=0.0)
-        before, sums = sums, sums * none
-        for share, size in zip(shares, np.cumsum(sizes[rows]).tolist(), strict=True):
-            sums[size:] += share * before[: len(sums) - size]
-    return sums
-
-
-def beside_luck(sums: FloatArray, reached: int, tail: float) -> FloatArray:
-    """Clopper and Pearson's ends for trials of unequal chances, as shares of the sum to expect of luck: low and high.
-
-    `sums` are of `sums_by_luck`, times e to a power of the sum: for units of one row this multiplies the odds of all.
-    The ends are the means at which as much as was `reached` or more, and as much or less, has the probability `tail`.
-
-    >>> ends = beside_luck(sums_by_luck(np.full(9, 0.2), np.ones(9, int), np.arange(9)), 4, 0.025)
-    >>> (0.2 * ends).round(4).tolist(), np.round(clopper_pearson(4, 9), 4).tolist()
-    ([0.137, 0.788], [0.137, 0.788])
-    """
-    from scipy.special import softmax
-
-    with np.errstate(divide="ignore"):
-        sizes, logs = np.arange(len(sums)), np.log(sums)
-    least, _ = end_of(lambda power: softmax(logs + power * sizes)[reached:].sum() > tail, _FURTHEST, -_FURTHEST)
-    most, _ = end_of(lambda power: softmax(logs + power * sizes)[: reached + 1].sum() > tail, -_FURTHEST, _FURTHEST)
-    means = [float(softmax(logs + power * sizes) @ sizes) for power in (least, most)]
-    return np.array(means) / float(sums @ sizes)
+    sums = np.append(1.0, np.zeros(len(chances)))
+    for chance in chances.tolist():
+        sums[1:], sums[0] = (1 - chance) * sums[1:] + chance * sums[:-1], (1 - chance) * sums[0]
+    return np.array([sums[reached:].sum(), sums[: reached + 1].sum()])

@@ -45,25 +45,22 @@ class Estimand:
         The sums of the parts over each unit: a query, or a cluster of queries that are drawn together.
     mask : float64[units, depths]
         How many queries of the unit count; with weights, the sum of these.
-    unit_of : int64[queries]
-        The unit of each query.
     """
 
     outcome: Outcome
     parts: tuple[FloatArray, ...]
     mask: FloatArray
-    unit_of: IntArray
 
     @classmethod
     def of(cls, outcome: Outcome, units: IntArray | None = None, rows: Any = slice(None)) -> Estimand:
         """Of some rows of an outcome; `units` has the number of the cluster of each row of all."""
         some = outcome.over(rows)
-        blocks, unit_of = blocks_of(some), np.arange(len(some.parts[0])) if units is None else units[rows]
+        blocks = blocks_of(some)
         if units is not None:
-            number = int(units.max(initial=-1)) + 1
-            blocks = [np.array([np.bincount(unit_of, x, number) for x in y.T]).reshape(-1, number).T for y in blocks]
+            of, number = units[rows], int(units.max(initial=-1)) + 1
+            blocks = [np.array([np.bincount(of, x, number) for x in y.T]).reshape(-1, number).T for y in blocks]
         *parts, mask = blocks
-        return cls(some, tuple(parts), mask, unit_of)
+        return cls(some, tuple(parts), mask)
 
     @property
     def aggregate(self) -> Aggregate:
@@ -209,6 +206,8 @@ def of_success_rates(estimands: Sequence[Estimand], tail: float) -> list[FloatAr
     differ, the error of their mean is added to both ends (`_with_error_of`).
     """
     plain = [_are_rates(estimand.outcome) for estimand in estimands]
+    if not any(columns.any() for columns in plain):
+        return [np.full((2, len(columns)), np.nan) for columns in plain]
     trials = np.concatenate([estimand.outcome.defined.sum(axis=0) for estimand in estimands])
     hits = np.concatenate([np.nansum(estimand.outcome.parts[0], axis=0) for estimand in estimands])
     of_all, known = np.full((2, len(hits)), np.nan), np.concatenate(plain)
