@@ -188,7 +188,12 @@ def measure_hosted(
         bootstrap = bootstrap and replace(bootstrap, clusters=bootstrap.clusters or asks)
         more = [f"{again:,} of {len(asks):,} rows repeat a query: labels count once, intervals take its rows together"]
     passages = [ids for lists in runs.values() for each in lists.values() for ids in each.candidates]
-    index, observed = next(iter((indexes or {}).values()), None), _observed(grades, runs)
+    is_size = isinstance(corpus_size, Real | Mapping | None) or hasattr(corpus_size, "columns")
+    corpus = passages_under_filter([*(indexes or {}).values()] if is_size else [corpus_size], grades)
+    # What a filter leaves out tells no id.
+    left = {query: {p: grade for p, grade in row.items() if p in (corpus or ())} for query, row in grades.items()}
+    observed = _observed({query: row for query, row in left.items() if row} or grades, runs)
+    index = next(iter((indexes or {}).values()), None)
     # Where there is no index that may be empty, empty lists are failures as any others.
     chosen = chosen_identity(observed, index) if identity == AUTO and (passages or indexes) else None
     taken = (None if identity == AUTO else identity) if chosen is None else chosen.name
@@ -198,8 +203,6 @@ def measure_hosted(
     if 0 < without < len(passages):
         more.append(f"{without:,} of {len(passages):,} retrieved passages have no {taken or 'id'}, and so no label")
     size, counts = _corpus(corpus_size, passages_of, indexes or {}, taken, {query: called[query] for query in grades})
-    is_counted = isinstance(size, int) and not isinstance(corpus_size, Real | None)
-    corpus = passages_under_filter([corpus_size] if is_counted else [*(indexes or {}).values()], grades)
     pools = {
         name: {query: [_by(ids, taken) for ids in each.candidates] for query, each in lists.items()}
         for name, lists in runs.items()

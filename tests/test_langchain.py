@@ -379,7 +379,7 @@ def test_labels_outside_a_filter_are_no_doubt_that_ids_meet() -> None:
     shown = {query: [f"n{(int(query[1:]) + j) % 40}" for j in range(0, 20, 2)] for query in labels if query[0] == "q"}
     shown |= dict.fromkeys(others, shown["q1"])
     found = RunnableLambda(lambda query: [Document(id=name, page_content=name) for name in shown[query]])
-    report = selectivity(found, labels=labels, corpus_size=half(1), scale="trec", depths=[5], identity="id")
+    report = selectivity(found, labels=labels, corpus_size=half(1), scale="trec", depths=[5])
     assert "ids" not in str(report)
     monitor = rs.Monitor(labels, corpus_size=half(1), scale="trec", measures=["R"])
     for query in others:
