@@ -59,8 +59,8 @@ def losses_of(judged: JudgedRun, measure: Measure, bootstrap: Bootstrap | None) 
 
     A query without a pool has its own list as the pool, as in PROC: a list that ends at K then keeps all of it.
 
-    The difference of the two gains has the interval of any mean: a swap of the two would test that they are distributed
-    alike, and not that their means are the same.
+    The difference of the two gains has the bounds of any bounded mean: a swap of the two would test that they are
+    distributed alike, and resamples of little lost everywhere do not hold the rare query that loses all.
     """
     depth = int(measure.at or 1)
     kept, ceiling = _figures(judged, measure, depth), _ceilings(judged, measure, depth)
@@ -75,7 +75,8 @@ def losses_of(judged: JudgedRun, measure: Measure, bootstrap: Bootstrap | None) 
     widen = np.where(np.isnan(share), 1.0 if math.isnan(selected) else selected, share) * (1 - pool)
     more = ""
     if bootstrap is not None and not math.isnan(selected):
-        behind = Outcome(((widen - rerank)[:, None],), "", bounds=(-1.0, 1.0), weights=weights)
+        # A last part that is the same for all asks for the interval of bounded values, as where few queries differ.
+        behind = Outcome(((widen - rerank)[:, None], np.ones((len(pool), 1))), "", bounds=(-1.0, 1.0), weights=weights)
         ((low, high),) = bootstrap.intervals([behind], np.array(judged.queries, object)[used].tolist())
         more = SELECTION if high[0] < 0 else RETRIEVER if low[0] > 0 else ""
     limits = Counter(diagnosis(*factors) for factors in zip(pool.tolist(), share.tolist(), strict=True))
