@@ -122,7 +122,7 @@ def _concluded(report: Report, figures: _Figures, apart: Sequence[str] | None) -
         roughly = ", some of them roughly" if any(cell.rough for cell in cells) else ""
         roughly += f", but not those of {enumeration(without)}" if without else ""
         not_drawn = report.provenance is not None and "" in report.provenance.drawn_for_people
-        roughly += " if their pairs, which this tool did not draw, are a random sample" * not_drawn
+        roughly += "; that holds if their pairs, which this tool did not draw, are a random sample" * not_drawn
         beyond = f"; {'apart from random controls, which they leave unused, ' * has_controls}{only}"
         return CHECKED, f"Labels by people calibrate the figures{roughly}{beyond * (closed is not None)}"
     beside = f"Apart from random controls, {only}" if has_controls else f"O{only[1:]}"
