@@ -39,7 +39,7 @@ def run(folder, *arguments: str) -> str:
 
 def test_labels_with_a_fault_make_no_store(tmp_path) -> None:
     (tmp_path / "bad.qrels").write_text("q 0 a 9\n")
-    assert "grade 9 is off the utility scale" in refused(tmp_path, "import", "new.db", "bad.qrels")
+    assert "grade 9 is off the scale of label stores, 1 to 5" in refused(tmp_path, "import", "new.db", "bad.qrels")
     assert not (tmp_path / "new.db").exists()
 
 
