@@ -40,6 +40,13 @@ def run(folder, *arguments: str) -> str:
 def test_labels_with_a_fault_make_no_store(tmp_path) -> None:
     (tmp_path / "bad.qrels").write_text("q 0 a 9\n")
     assert "grade 9 is off the scale of label stores, 1 to 5" in refused(tmp_path, "import", "new.db", "bad.qrels")
+    for name, text, fault in (
+        ("empty.trec", "", "empty.trec: the file of labels is empty"),
+        ("half.qrels", "q 0 a 7.5\n", "half.qrels:1: query 'q', passage 'a': grade '7.5' is not a whole number; give"),
+        ("none.csv", "qid,docid,grade\nq,a,\n", "none.csv:2: query 'q', passage 'a': grade '' is not a whole number"),
+    ):
+        (tmp_path / name).write_text(text)
+        assert fault in refused(tmp_path, "import", "new.db", name)
     assert not (tmp_path / "new.db").exists()
 
 

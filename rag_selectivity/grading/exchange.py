@@ -196,7 +196,8 @@ def import_labels(
         whose = {"source": "judge" if judge else "human", "judge": name, "origins": of_all}
         rows = ((line, whose | row) for line, row in rows)
     incoming = _incoming(file, rows)
-    result = Imported(len(incoming.labels) + len(incoming.people), *(() if is_export else (name, origin or "unknown")))
+    if not incoming.labels and not incoming.people:
+        raise InputError(f"{file}: the file of labels is empty")
     with nullcontext(store) if isinstance(store, Store) else Store(store) as opened:
         drawn = opened.origins("person") if design else ()
         known = {(query, passage) for query, passage, each in drawn if each.draw.how.get("design") == origin}
@@ -204,7 +205,7 @@ def import_labels(
             first = f"such as query {others[0][0]!r}, passage {others[0][1]!r}: import these without --origin"
             raise InputError(f"{file}: the store did not draw {counted(len(others), 'pair')} by {origin}, {first}")
         opened.put_all(incoming, replace=replace)
-    return result
+    return Imported(len(incoming.labels) + len(incoming.people), *(() if is_export else (name, origin or "unknown")))
 
 
 def _graded(file: Path, is_table: bool, judge: str | None, grade_map: Any) -> Iterator[tuple[int, Row]]:
@@ -213,25 +214,24 @@ def _graded(file: Path, is_table: bool, judge: str | None, grade_map: Any) -> It
     for line, row in read_records(file) if is_table else trec_rows(file, "labels", False):
         names = columns_of([*row], "labels", where := f"{file}:{line}")
         query, passage = (AS_THEY_ARE.of_cell(row[names[what]], where, what) for what in ("query", "passage"))
-        cell, reason = row[names["grade"]], optional_column([*row], COLUMNS["reason"])
-        if mapped is not None and not is_missing(cell) and (cell := whole_grade(cell, where)) not in mapped:
-            raise InputError(f"{where}: grade {cell} is not in the grade map; add {cell}:NEW to it")
-        said = {"grade": cell if mapped is None else mapped.get(cell), "reason": reason and row[reason]}
+        grade = whole_grade(row[names["grade"]], f"{where}: query {query!r}, passage {passage!r}")
+        if mapped is not None and grade not in mapped:
+            raise InputError(f"{where}: grade {grade} is not in the grade map; add {grade}:NEW to it")
+        reason = optional_column([*row], COLUMNS["reason"])
+        said = {"grade": grade if mapped is None else mapped[grade], "reason": reason and row[reason]}
         yield line, {"query_id": query, "passage_id": passage, "sample": again[query, passage], **said}
         again[query, passage] += judge is not None
 
 
 def _incoming(file: Path, rows: Iterable[tuple[int, Row]]) -> Incoming:
-    incoming = Incoming()
-    given: dict[tuple[str, str, str, int], int | None] = {}
+    incoming, given = Incoming(), dict[tuple[str, str, str, int], int | None]()
     for line, row in rows:
         if suffix_of(file) == ".csv":
             # As CSV is written, so that no program for sheets computes a cell.
             row = {name: without_apostrophe(cell) if isinstance(cell, str) else cell for name, cell in row.items()}
         where = f"{file}:{line}"
-        for name in _IDENTITY:
-            if is_missing(row.get(name)):
-                raise InputError(f"{where}: {name} is missing from the export of a label store; export it again")
+        if lacking := next((name for name in _IDENTITY if is_missing(row.get(name))), None):
+            raise InputError(f"{where}: {lacking} is missing from the export of a label store; export it again")
         grade = None if is_missing(row.get("grade")) else whole_grade(row["grade"], f"{where}: grade")
         if not is_missing(row.get("schema")):
             check_version(row["schema"], LABEL_SCHEMA, f"{where}: schema", f"not a label of {LABEL_SCHEMA}")

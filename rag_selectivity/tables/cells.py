@@ -208,7 +208,7 @@ def whole_grade(value: Any, where: str) -> int:
     grade = float(value) if isinstance(value, (bool, np.bool_)) else number_or_nan(value)
     holds, rule = RULES["grade"]
     if not holds(grade):
-        raise InputError(f"{where}: grade {shown(value)} is {rule}")
+        raise InputError(f"{where}: grade {shown(value)} is {rule}; give a whole one")
     return int(grade)
 
 
